@@ -1,0 +1,194 @@
+//! `plimsoll check`: judges this node now.
+
+use std::{
+    collections::BTreeSet,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use anyhow::anyhow;
+use clap::Args;
+use jiff::Timestamp;
+use plimsoll_dashboard::{Style, check_list, check_list_json, json, junit, nagios, table};
+use plimsoll_judge::{
+    BUDGET_ACCEPTED, Data, Policy, State, checks, decide, nearest, observe, parse_budget, select,
+};
+use plimsoll_model::{Clock, Exit, Finding, NodeIdentity, Overall, Report, SCHEMA_VERSION, Summary};
+use plimsoll_probes::{Machine, parse};
+
+use super::{VerbError, print};
+use crate::{
+    collect::{Collected, Wanted, collect},
+    config_file,
+    supervise::Interrupts,
+};
+
+/// Time for the whole command unless somebody says otherwise.
+const BUDGET: Duration = Duration::from_secs(8);
+/// Part of the budget that is kept for ending children, judging and printing.
+const RESERVE: Duration = Duration::from_millis(150);
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Exit status: 0 fit, 1 unfit, 2 wrong usage or configuration, 3 undecided, 4 interrupted.\n\
+                        With --nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."
+)]
+pub(crate) struct Arguments {
+    /// Show passes and skipped checks too
+    #[arg(long)]
+    all: bool,
+    /// Print JSON; its schema is dashboard/schema/check.v1.json
+    #[arg(long, group = "format")]
+    json: bool,
+    /// Print JUnit XML
+    #[arg(long, group = "format")]
+    junit: bool,
+    /// Print one line and use the exit codes that Nagios expects
+    #[arg(long, group = "format")]
+    nagios: bool,
+    /// List the checks and judge nothing
+    #[arg(long, conflicts_with_all = ["all", "junit", "nagios"])]
+    list: bool,
+    /// Judge only these: a check, or the beginning of names (`storage.mount`); may be repeated or separated by commas
+    #[arg(long, value_name = "CHECK", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Time for the whole command, from 100ms to 10min [default: 8s]
+    #[arg(long, value_name = "TIME", value_parser = budget)]
+    budget: Option<Duration>,
+    /// Configuration file [default: /etc/plimsoll/plimsoll.toml]
+    #[arg(long, value_name = "FILE", env = "PLIMSOLL_CONFIG")]
+    config: Option<PathBuf>,
+    /// A tree of files that stands in for this machine's /proc, /sys, /dev and /etc
+    #[arg(long, value_name = "DIR")]
+    sysroot: Option<PathBuf>,
+    /// Count kernel-log lines that a process wrote as if the kernel had (for tests)
+    #[arg(long, hide = true)]
+    admit_injected_log: bool,
+}
+
+fn budget(text: &str) -> Result<Duration, String> {
+    parse_budget(text).ok_or_else(|| format!("expected {BUDGET_ACCEPTED}"))
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<u8, VerbError> {
+    let began = Instant::now();
+    let only = selected(&arguments.only)?;
+    if arguments.list {
+        let listed: Vec<_> =
+            checks().filter(|check| only.as_ref().is_none_or(|only| only.contains(check.id))).collect();
+        let text = if arguments.json {
+            check_list_json(&listed).map_err(VerbError::own)?
+        } else {
+            check_list(&listed)
+        };
+        print::result(&text)?;
+        return Ok(Exit::Fit.code());
+    }
+    let interrupts = Interrupts::catch()
+        .map_err(|error| VerbError::own(anyhow!(error).context("cannot catch signals")))?;
+    let data = Data::built_in().map_err(VerbError::own)?;
+    let sysroot = match &arguments.sysroot {
+        Some(path) => Some(std::path::absolute(path).map_err(VerbError::usage)?),
+        None => None,
+    };
+    let machine = match &sysroot {
+        Some(path) => Machine::tree(path).map_err(VerbError::usage)?,
+        None => Machine::live(),
+    };
+    let config = config_file::load(arguments.config.as_deref(), &machine, &data).map_err(VerbError::usage)?;
+    let budget = arguments.budget.or(config.check.budget).unwrap_or(BUDGET);
+    let domains = checks()
+        .filter(|check| only.as_ref().is_none_or(|only| only.contains(check.id)))
+        .map(|check| check.domain)
+        .collect();
+    let wanted = Wanted {
+        domains,
+        config: &config,
+        data: &data,
+        sysroot: sysroot.map(PathBuf::into_os_string),
+        admit_injected_log: arguments.admit_injected_log,
+    };
+    let collected = collect(&wanted, began + (budget - RESERVE.min(budget / 2)), &interrupts);
+    let policy = Policy { config: &config, data: &data, only: only.as_ref() };
+    let report = judge(&collected, &policy, &machine, began);
+    let style = Style { all: arguments.all, columns: print::terminal_columns(), colour: print::colour() };
+    print::result(&render(arguments, &report, &style)?)?;
+    Ok(status(arguments, &report))
+}
+
+/// The checks that the selectors name; `None` when there are no selectors.
+fn selected(selectors: &[String]) -> Result<Option<BTreeSet<&'static str>>, VerbError> {
+    let mut only = BTreeSet::new();
+    for selector in selectors {
+        let named: Vec<_> = select(selector).map(|check| check.id).collect();
+        if named.is_empty() {
+            let near = nearest(selector, checks().map(|check| check.id));
+            return Err(VerbError::usage(anyhow!(
+                "there is no check `{selector}`{near}; `plimsoll check --list` lists them"
+            )));
+        }
+        only.extend(named);
+    }
+    Ok((!selectors.is_empty()).then_some(only))
+}
+
+fn judge(collected: &Collected, policy: &Policy<'_>, machine: &Machine, began: Instant) -> Report {
+    let mut findings = Vec::new();
+    for (first, second) in &collected.samples {
+        // The same two steps as the agent's, from an empty state: the first sample gives what the second compares with.
+        let mut state = State::default();
+        if let Some(first) = first {
+            state = decide(&state, &observe(None, first), policy, &first.clock).0;
+        }
+        let now = now(machine);
+        let (_, judged) = decide(&state, &observe(first.as_ref(), second), policy, &now);
+        findings.extend(judged);
+    }
+    sort(&mut findings);
+    let summary = Summary::of(&findings);
+    Report {
+        schema_version: SCHEMA_VERSION,
+        plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
+        node: NodeIdentity {
+            hostname: machine.text("/proc/sys/kernel/hostname").and_then(|text| parse::one_line(&text)).ok(),
+            sysroot: machine.sysroot().map(|path| path.display().to_string()),
+        },
+        judged_at: Timestamp::now(),
+        took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        interrupted: collected.interrupted,
+        overall: Overall::of(&summary),
+        summary,
+        findings,
+    }
+}
+
+fn now(machine: &Machine) -> Clock {
+    machine.clock()
+}
+
+/// Most serious first; within a verdict in the order of the registry.
+fn sort(findings: &mut [Finding]) {
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
+}
+
+fn render(arguments: &Arguments, report: &Report, style: &Style) -> Result<String, VerbError> {
+    if arguments.json {
+        json(report).map_err(VerbError::own)
+    } else if arguments.junit {
+        junit(report).map_err(VerbError::own)
+    } else if arguments.nagios {
+        Ok(nagios(report).1)
+    } else {
+        Ok(table(report, style))
+    }
+}
+
+fn status(arguments: &Arguments, report: &Report) -> u8 {
+    if arguments.nagios {
+        nagios(report).0.code()
+    } else if report.interrupted {
+        Exit::Interrupted.code()
+    } else {
+        report.overall.exit().code()
+    }
+}

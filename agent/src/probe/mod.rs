@@ -1,0 +1,83 @@
+//! The child's side: collects one domain or asks one mount, and says so through its only pipe.
+//!
+//! A child may hang for ever in a call that nothing interrupts. So it holds nothing but `/dev/null` and that pipe, is in
+//! a session of its own, and ends by itself when the parent closes the pipe or its time is up.
+
+mod protocol;
+mod watcher;
+
+use std::{
+    ffi::OsStr,
+    io::Write as _,
+    path::Path,
+    process::ExitCode,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use plimsoll_judge::Data;
+use plimsoll_probes::{Machine, sample_host, sample_storage, storage::ask_mount};
+
+pub(crate) use protocol::{GAP, Message, Order, STEP_BETWEEN, Task};
+
+/// What the parent is told goes through here, one JSON object a line.
+type Pipe = Arc<Mutex<std::io::Stdout>>;
+
+fn tell(pipe: &Pipe, message: &Message) {
+    let Ok(mut line) = serde_json::to_vec(message) else { return };
+    line.push(b'\n');
+    let mut out = pipe.lock().unwrap_or_else(PoisonError::into_inner);
+    // A parent that is gone does not care, and the watcher ends us.
+    let _ = out.write_all(&line).and_then(|()| out.flush());
+}
+
+/// Runs a child: `order` is JSON, `sysroot` the tree that stands in for the machine.
+pub(crate) fn run(order: &str, sysroot: Option<&OsStr>) -> ExitCode {
+    // Fails only for the leader of a process group, which a child of ours is not.
+    let _ = rustix::process::setsid();
+    let no_core = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, no_core);
+    let Ok(order) = serde_json::from_str::<Order>(order) else { return ExitCode::from(2) };
+    if watcher::start(Duration::from_millis(order.remaining_ms)).is_err() {
+        return ExitCode::from(3);
+    }
+    let pipe: Pipe = Arc::new(Mutex::new(std::io::stdout()));
+    let hook_pipe = Arc::clone(&pipe);
+    std::panic::set_hook(Box::new(move |info| tell(&hook_pipe, &Message::Bug(info.to_string()))));
+    let step_pipe = Arc::clone(&pipe);
+    let on_step = move |step: &str| tell(&step_pipe, &Message::Step(step.to_owned()));
+    let machine = match sysroot {
+        None => Machine::live(),
+        Some(path) => match Machine::tree(Path::new(path)) {
+            Ok(machine) => machine,
+            Err(error) => {
+                tell(&pipe, &Message::Bug(error.to_string()));
+                return ExitCode::from(3);
+            }
+        },
+    }
+    .telling(on_step);
+    let data = match Data::built_in() {
+        Ok(data) => data,
+        Err(error) => {
+            tell(&pipe, &Message::Bug(error.to_string()));
+            return ExitCode::from(3);
+        }
+    };
+    collect(&order, &machine, &data, &pipe);
+    ExitCode::SUCCESS
+}
+
+fn collect(order: &Order, machine: &Machine, data: &Data, pipe: &Pipe) {
+    let twice = |sample: &dyn Fn() -> plimsoll_model::Sample| {
+        tell(pipe, &Message::Sample(Box::new(sample())));
+        machine.step(STEP_BETWEEN);
+        std::thread::sleep(GAP);
+        tell(pipe, &Message::Sample(Box::new(sample())));
+    };
+    match &order.task {
+        Task::Host => twice(&|| sample_host(machine, data, &order.asked)),
+        Task::Storage => twice(&|| sample_storage(machine, data)),
+        Task::Mount(point) => tell(pipe, &Message::Mount(Box::new(ask_mount(machine, point)))),
+    }
+}

@@ -1,0 +1,51 @@
+//! What parent and child say to each other.
+
+use std::time::Duration;
+
+use plimsoll_judge::GAP_MS_MIN;
+use plimsoll_model::{MountAnswer, MountPoint, Sample};
+use plimsoll_probes::Asked;
+use serde::{Deserialize, Serialize};
+
+/// Time between the two readings of every counter; a little more than the judge asks for, as clocks round down.
+pub(crate) const GAP: Duration = Duration::from_millis(GAP_MS_MIN + 10);
+
+/// What a child says while it waits between two readings.
+pub(crate) const STEP_BETWEEN: &str = "the pause between two readings";
+
+/// What a child is for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Task {
+    /// Two samples of the host domain.
+    Host,
+    /// Two samples of the storage domain, no mount asked.
+    Storage,
+    /// One mount's answer.
+    Mount(MountPoint),
+}
+
+/// What the parent tells a child on its command line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    /// What it is for.
+    pub(crate) task: Task,
+    /// Time that it has, in milliseconds: what remains of the whole command's.
+    pub(crate) remaining_ms: u64,
+    /// What it collects beyond what every probe does.
+    pub(crate) asked: Asked,
+}
+
+/// What a child tells its parent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Message {
+    /// What it is about to read.
+    Step(String),
+    /// A sample.
+    Sample(Box<Sample>),
+    /// A mount's answer.
+    Mount(Box<MountAnswer>),
+    /// It cannot go on, and that is our fault.
+    Bug(String),
+}

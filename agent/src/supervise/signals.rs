@@ -1,0 +1,42 @@
+//! Ctrl-C and its kin, as something that can be waited for.
+
+use std::{
+    io::ErrorKind,
+    os::fd::{AsFd, BorrowedFd},
+    os::unix::net::UnixStream,
+};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// A pipe that becomes readable when somebody wants the command to stop.
+#[derive(Debug)]
+pub(crate) struct Interrupts {
+    receiver: UnixStream,
+}
+
+impl Interrupts {
+    /// Catches SIGINT, SIGTERM and SIGHUP from now on.
+    pub(crate) fn catch() -> std::io::Result<Self> {
+        let (receiver, sender) = UnixStream::pair()?;
+        receiver.set_nonblocking(true)?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
+        }
+        Ok(Self { receiver })
+    }
+
+    /// Whether one has arrived. Once true, stays true only for the caller that remembers it.
+    pub(super) fn arrived(&self) -> bool {
+        let mut byte = [0_u8; 16];
+        match rustix::io::read(&self.receiver, &mut byte) {
+            Ok(count) => count > 0,
+            Err(error) => std::io::Error::from(error).kind() != ErrorKind::WouldBlock,
+        }
+    }
+}
+
+impl AsFd for Interrupts {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.receiver.as_fd()
+    }
+}

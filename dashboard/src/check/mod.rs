@@ -1,0 +1,13 @@
+//! The result of `plimsoll check`, one module a format.
+
+mod explain;
+mod json;
+mod junit;
+mod nagios;
+mod table;
+
+pub use explain::{check_list, check_list_json, explanation};
+pub use json::{json, schema};
+pub use junit::junit;
+pub use nagios::nagios;
+pub use table::{Style, table};

@@ -1,0 +1,215 @@
+//! The table for people: problems first, one line each of what, where, evidence and action.
+
+use std::collections::BTreeMap;
+
+use plimsoll_model::{Blame, Finding, Origin, Report, Verdict};
+use unicode_width::UnicodeWidthStr;
+
+use crate::{
+    clean::clean,
+    wrap::{pad, wrap},
+};
+
+/// How to lay the table out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Style {
+    /// Show passes and skipped checks too.
+    pub all: bool,
+    /// Width of the terminal; `None` puts each finding on one line, however long.
+    pub columns: Option<usize>,
+    /// Use colours.
+    pub colour: bool,
+}
+
+/// Several findings that say the same for the same reason: one cause, one line.
+struct Row<'a> {
+    verdict: Verdict,
+    checks: Vec<&'a str>,
+    device: &'a str,
+    finding: &'a Finding,
+}
+
+/// The report as a table.
+#[must_use]
+pub fn table(report: &Report, style: &Style) -> String {
+    let shown: Vec<&Finding> =
+        report.findings.iter().filter(|finding| style.all || finding.verdict.is_problem()).collect();
+    let rows = rows(&shown);
+    let mut text = headline(report, style);
+    if !rows.is_empty() {
+        text.push('\n');
+    }
+    let width = |cell: &dyn Fn(&Row<'_>) -> usize| rows.iter().map(cell).max().unwrap_or(0);
+    let check_width = width(&|row| checks(row).width()).min(44);
+    let device_width = width(&|row| clean(row.device).width()).min(28);
+    for row in &rows {
+        text.push_str(&line(row, style, check_width, device_width));
+    }
+    let hidden = report.summary.pass + report.summary.skipped;
+    if !style.all && hidden > 0 {
+        let skipped = report.summary.skipped;
+        let skipped = if skipped > 0 { format!(", {skipped} were not judged") } else { String::new() };
+        text.push_str(&format!(
+            "\n{} passed{skipped}; --all shows them, `plimsoll explain CHECK` explains one\n",
+            report.summary.pass
+        ));
+    }
+    text
+}
+
+fn headline(report: &Report, style: &Style) -> String {
+    let sum = &report.summary;
+    let mut parts = Vec::new();
+    let mut count = |number: u32, one: &str, many: &str| {
+        if number > 0 {
+            parts.push(format!("{number} {}", if number == 1 { one } else { many }));
+        }
+    };
+    count(sum.fail, "failure", "failures");
+    count(sum.unknown, "unknown", "unknown");
+    count(sum.warn, "warning", "warnings");
+    let mut told = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+    if sum.fail + sum.unknown + sum.warn + sum.pass == 0 {
+        told.push_str(": nothing was judged");
+    }
+    if report.interrupted {
+        told.push_str(" (interrupted, so this is not all)");
+    }
+    let node = clean(report.node.hostname.as_deref().unwrap_or("this node")).into_owned();
+    let colour = match report.overall.to_string().as_str() {
+        "FIT" => "32;1",
+        "UNFIT" => "31;1",
+        _ => "35;1",
+    };
+    let word = paint(&report.overall.to_string(), colour, style.colour);
+    format!("{node} is {word}{told}  ({:.1} s)\n", report.took_ms as f64 / 1000.0)
+}
+
+/// Findings of one verdict, device and reason become one row, at the place of the first.
+fn rows<'a>(findings: &[&'a Finding]) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::new();
+    let mut places = BTreeMap::new();
+    for finding in findings {
+        let cause = (finding.verdict, finding.device.0.as_str(), finding.reason.as_str());
+        let may_join = finding.verdict.is_problem();
+        match places.get(&cause).and_then(|at: &usize| rows.get_mut(*at)) {
+            Some(row) if may_join => row.checks.push(&finding.check.0),
+            _ => {
+                places.insert(cause, rows.len());
+                let (verdict, device) = (finding.verdict, finding.device.0.as_str());
+                rows.push(Row { verdict, checks: vec![&finding.check.0], device, finding });
+            }
+        }
+    }
+    rows
+}
+
+/// `storage.mount.space`, `storage.mount.{space,inodes}`, or `host.* (29 checks)`.
+fn checks(row: &Row<'_>) -> String {
+    let [first, rest @ ..] = row.checks.as_slice() else { return String::new() };
+    if rest.is_empty() {
+        return (*first).to_owned();
+    }
+    let common = common_prefix(&row.checks);
+    let tails: Vec<&str> = row.checks.iter().map(|id| id.get(common.len()..).unwrap_or_default()).collect();
+    let listed = format!("{common}{{{}}}", tails.join(","));
+    if listed.width() <= 44 { listed } else { format!("{common}* ({} checks)", row.checks.len()) }
+}
+
+/// What all names begin with, up to and with a dot.
+fn common_prefix<'a>(names: &[&'a str]) -> &'a str {
+    let Some(first) = names.first() else { return "" };
+    let ends = first.match_indices('.').map(|(at, _)| at + 1).rev();
+    let mut prefixes = ends.filter_map(|end| first.get(..end));
+    prefixes.find(|prefix| names.iter().all(|name| name.starts_with(prefix))).unwrap_or("")
+}
+
+fn line(row: &Row<'_>, style: &Style, check_width: usize, device_width: usize) -> String {
+    let finding = row.finding;
+    let word = pad(row.verdict.word(), 7);
+    let head = format!(
+        "{}  {}  {}",
+        paint(&word, colour(row.verdict), style.colour),
+        pad(&checks(row), check_width),
+        pad(&clean(row.device), device_width)
+    );
+    let head = head.trim_end();
+    let evidence = format!("{}{}", clean(&finding.reason), compared(finding));
+    let action = action(finding);
+    let Some(columns) = style.columns else {
+        let action = if action.is_empty() { String::new() } else { format!("  -> {action}") };
+        return format!("{head}  {evidence}{action}\n");
+    };
+    // The head has colours, which take no room.
+    let head_width =
+        7 + 2 + check_width.max(checks(row).width()) + 2 + device_width.max(clean(row.device).width()) + 2;
+    let mut text = String::new();
+    if head_width + evidence.width().min(40) <= columns {
+        let lines = wrap(&evidence, columns - head_width);
+        let padding = " ".repeat(head_width.saturating_sub(visible_width(head)));
+        for (at, part) in lines.iter().enumerate() {
+            text.push_str(&if at == 0 {
+                format!("{head}{padding}{part}\n")
+            } else {
+                format!("{}{part}\n", " ".repeat(head_width))
+            });
+        }
+    } else {
+        text.push_str(&format!("{head}\n"));
+        wrap(&evidence, columns.saturating_sub(9))
+            .iter()
+            .for_each(|part| text.push_str(&format!("         {part}\n")));
+    }
+    if !action.is_empty() {
+        for (at, part) in wrap(&action, columns.saturating_sub(12)).iter().enumerate() {
+            text.push_str(&format!("         {} {part}\n", if at == 0 { "->" } else { "  " }));
+        }
+    }
+    text
+}
+
+fn visible_width(text: &str) -> usize {
+    let mut width = 0;
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\u{1b}') {
+        width += before.width();
+        rest = after.split_once('m').map_or("", |(_, after)| after);
+    }
+    width + rest.width()
+}
+
+/// What the value was compared with, where the reason alone does not say.
+fn compared(finding: &Finding) -> String {
+    let what = &finding.expectation.what;
+    match (&finding.expectation.origin, finding.verdict) {
+        (_, Verdict::Unknown { blame: Blame::Plimsoll }) => " (Plimsoll's own trouble)".to_owned(),
+        (_, Verdict::Unknown { blame: Blame::Shared }) => " (a shared resource's fault)".to_owned(),
+        (_, Verdict::Skipped { why }) => format!(" ({why})"),
+        (Origin::None, _) => String::new(),
+        (origin, Verdict::Warn | Verdict::Fail) => format!("; expected {} ({origin})", clean(what)),
+        _ => String::new(),
+    }
+}
+
+fn action(finding: &Finding) -> String {
+    match (finding.advice.is_empty(), finding.verdict) {
+        (true, _) => String::new(),
+        (false, Verdict::Skipped { .. }) => clean(&finding.advice).into_owned(),
+        (false, _) if finding.action == plimsoll_model::Action::None => clean(&finding.advice).into_owned(),
+        (false, _) => format!("{}: {}", finding.action, clean(&finding.advice)),
+    }
+}
+
+const fn colour(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Fail => "31;1",
+        Verdict::Unknown { .. } => "35;1",
+        Verdict::Warn => "33;1",
+        Verdict::Pass => "32",
+        Verdict::Skipped { .. } => "2",
+    }
+}
+
+fn paint(text: &str, code: &str, colour: bool) -> String {
+    if colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+}

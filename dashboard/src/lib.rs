@@ -1,0 +1,7 @@
+//! How people and machines see a verdict. Renders to text; prints nothing.
+
+mod check;
+mod clean;
+mod wrap;
+
+pub use check::{Style, check_list, check_list_json, explanation, json, junit, nagios, schema, table};

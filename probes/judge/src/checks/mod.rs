@@ -1,0 +1,4 @@
+//! The checks, by domain.
+
+pub(crate) mod host;
+pub(crate) mod storage;

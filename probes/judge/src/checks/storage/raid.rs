@@ -1,0 +1,60 @@
+//! Software RAID.
+
+use plimsoll_model::{Absence, Action, ClearsBy, Device, Domain, MdArray, Origin, SkipWhy};
+
+use crate::{
+    Check,
+    context::StorageContext,
+    draft::{Draft, Judged, Verdicted},
+    registry::Judge,
+};
+
+pub(super) static CHECKS: [Check; 1] = [Check {
+    id: "storage.md.state",
+    domain: Domain::Storage,
+    asks: "Is each software RAID array whole?",
+    reads: &["/sys/block/md*/md/{array_state,degraded,sync_action}"],
+    compares: "no missing member, and a state in which the array works",
+    verdicts: "Warns when it works without a member; fails when it does not work. One finding an array.",
+    why: "A degraded array is slow, and one drive away from losing everything; a striped one has lost it already.",
+    clears_by: ClearsBy::GoodReading,
+    action: Action::Repair,
+    advice: "see /proc/mdstat and mdadm --detail for the member that is missing, and have its drive replaced",
+    judge: Judge::StorageDevices(arrays),
+}];
+
+fn arrays(context: &StorageContext<'_>) -> Vec<Judged> {
+    let mut draft = Draft::node();
+    let arrays = match draft.want("arrays", &context.now().md, |all| all.len().to_string()) {
+        Ok(arrays) => arrays,
+        Err(early) => return vec![*early],
+    };
+    if arrays.is_empty() {
+        return vec![draft.skip(SkipWhy::NotPresent, "this machine has no software RAID array")];
+    }
+    arrays.iter().map(|array| judge(array).unwrap_or_else(|early| *early)).collect()
+}
+
+fn judge(array: &MdArray) -> Verdicted {
+    let mut draft = Draft::new(Device(array.name.clone()));
+    let state = draft.need("state", &array.state, Clone::clone)?;
+    draft.expect("no member missing", Origin::Rule { source: "Linux kernel documentation, md".to_owned() });
+    if !matches!(
+        state.as_str(),
+        "clean" | "active" | "active-idle" | "write-pending" | "readonly" | "read-auto"
+    ) {
+        return Ok(draft.fail(format!("the array is {state}")));
+    }
+    // Levels without redundancy (raid0, linear) have neither file: they are whole or broken.
+    if matches!((array.degraded.get(), array.sync_action.get()), (Err(a), Err(b)) if a.kind == Absence::NotPresent && b.kind == Absence::NotPresent)
+    {
+        return Ok(draft.pass(format!("{state}, without redundancy")));
+    }
+    let missing = *draft.need("members missing", &array.degraded, ToString::to_string)?;
+    let sync = draft.need("at work", &array.sync_action, Clone::clone)?;
+    Ok(if missing > 0 {
+        draft.warn(format!("{missing} members are missing; {sync}"))
+    } else {
+        draft.pass(format!("{state}, {sync}"))
+    })
+}

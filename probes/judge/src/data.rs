@@ -1,0 +1,257 @@
+//! The judge's data: rules and limits with their sources, from the files in `data/`, which are built into the binary.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use plimsoll_model::{Backing, FileSystemKind};
+use serde::Deserialize;
+
+/// Everything in `data/`.
+#[derive(Clone, Debug)]
+pub struct Data {
+    /// Rules about lines of the kernel's log.
+    pub kernel_log: Vec<LogRule>,
+    /// What the kernel's taint bits mean.
+    pub taint: TaintBits,
+    /// Clock sources by their cost.
+    pub clock_sources: ClockSources,
+    limits: BTreeMap<String, Threshold>,
+    file_systems: FileSystems,
+    models: Vec<BlockModel>,
+}
+
+/// A data file that is built in does not parse: a bug, which the tests keep out.
+#[derive(Debug, thiserror::Error)]
+#[error("this is a bug in plimsoll: its data file {file} is broken: {error}")]
+pub struct DataError {
+    file: &'static str,
+    error: toml::de::Error,
+}
+
+/// What a rule makes of a line or a bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weight {
+    /// Nothing.
+    Pass,
+    /// A warning.
+    Warn,
+    /// A failure.
+    Fail,
+}
+
+/// A rule about lines of the kernel's log.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogRule {
+    /// The check that such a line is evidence for.
+    pub check: String,
+    all: Vec<String>,
+    #[serde(default)]
+    none: Vec<String>,
+    device_after: Option<String>,
+    /// What such a line means.
+    pub verdict: Weight,
+    #[serde(default, deserialize_with = "duration")]
+    /// How long it means that; without it, until a new boot.
+    pub window: Option<Duration>,
+    /// Who prints such lines.
+    pub source: String,
+}
+
+fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    humantime::parse_duration(&text).map(Some).map_err(serde::de::Error::custom)
+}
+
+impl LogRule {
+    /// Whether a line is evidence by this rule.
+    #[must_use]
+    pub fn matches(&self, line: &str) -> bool {
+        self.all.iter().all(|text| line.contains(text)) && !self.none.iter().any(|text| line.contains(text))
+    }
+
+    /// The device that the line names, if this kind of line names one.
+    #[must_use]
+    pub fn device<'l>(&self, line: &'l str) -> Option<&'l str> {
+        let (_, rest) = line.split_once(self.device_after.as_deref()?)?;
+        let end =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(rest.len());
+        rest.get(..end).filter(|name| !name.is_empty() && name.len() <= 32)
+    }
+}
+
+/// What the kernel's taint bits mean.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaintBits {
+    /// Who says so.
+    pub source: String,
+    /// The bits.
+    pub bit: Vec<TaintBit>,
+}
+
+/// One taint bit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TaintBit {
+    /// Its number.
+    pub bit: u32,
+    /// Its letter.
+    pub letter: char,
+    /// What it says.
+    pub what: String,
+    /// What it means for a job.
+    pub verdict: Weight,
+}
+
+/// Clock sources by what reading them costs.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClockSources {
+    /// Read in user space.
+    pub fast: Vec<String>,
+    /// A device or the hypervisor at every reading.
+    pub slow: Vec<String>,
+    /// Who says so.
+    pub source: String,
+}
+
+/// A limit with its source.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Threshold {
+    /// The limit; its unit is in its name.
+    pub value: f64,
+    /// Who holds it, or why we do.
+    pub source: String,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileSystems {
+    local: Vec<String>,
+    network: Vec<String>,
+    memory: Vec<String>,
+    memory_judged: Vec<String>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockModels {
+    model: Vec<BlockModel>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BlockModel {
+    model: String,
+    backing: Backing,
+    #[serde(rename = "source")]
+    _source: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogRules {
+    rule: Vec<LogRule>,
+}
+
+macro_rules! embedded {
+    ($file:literal) => {
+        toml::from_str(include_str!(concat!("../data/", $file)))
+            .map_err(|error| DataError { file: $file, error })
+    };
+}
+
+impl Data {
+    /// The data that is built in.
+    ///
+    /// # Errors
+    /// Only when the build is broken.
+    pub fn built_in() -> Result<Self, DataError> {
+        let rules: LogRules = embedded!("kernel_log.toml")?;
+        let models: BlockModels = embedded!("block_devices.toml")?;
+        Ok(Self {
+            kernel_log: rules.rule,
+            taint: embedded!("taint.toml")?,
+            clock_sources: embedded!("clock_sources.toml")?,
+            limits: embedded!("thresholds.toml")?,
+            file_systems: embedded!("file_systems.toml")?,
+            models: models.model,
+        })
+    }
+
+    /// The rule that a line of the kernel's log is evidence by.
+    #[must_use]
+    pub fn log_rule(&self, line: &str) -> Option<&LogRule> {
+        self.kernel_log.iter().find(|rule| rule.matches(line))
+    }
+
+    /// A limit by its name in `thresholds.toml`; `None` only for a name that is not in it.
+    #[must_use]
+    pub fn limit(&self, name: &str) -> Option<&Threshold> {
+        self.limits.get(name)
+    }
+
+    /// The names of all limits.
+    pub fn limit_names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.limits.keys().map(String::as_str)
+    }
+
+    /// What lies behind a mount.
+    #[must_use]
+    pub fn file_system_kind(&self, fs_type: &str, source: &str, point: &str) -> FileSystemKind {
+        let known = |list: &[String]| list.iter().any(|name| name == fs_type);
+        let fs = &self.file_systems;
+        if known(&fs.network) {
+            FileSystemKind::Network
+        } else if known(&fs.memory) {
+            FileSystemKind::Memory
+        } else if known(&fs.local) || source.starts_with("/dev/") || (fs_type == "overlay" && point == "/") {
+            FileSystemKind::Local
+        } else {
+            FileSystemKind::Pseudo
+        }
+    }
+
+    /// Whether programs and jobs write to this memory file system.
+    #[must_use]
+    pub fn memory_judged(&self, point: &str) -> bool {
+        self.file_systems.memory_judged.iter().any(|place| place == point)
+    }
+
+    /// Where the blocks of a drive of this model are, if the model is known.
+    #[must_use]
+    pub fn backing(&self, model: &str) -> Option<Backing> {
+        self.models.iter().find(|known| known.model == model).map(|known| known.backing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data() -> Data {
+        match Data::built_in() {
+            Ok(data) => data,
+            Err(error) => unreachable!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_jobs_own_memory_limit_is_not_the_nodes_fault() {
+        let data = data();
+        let rule = |line| data.log_rule(line).map(|rule| rule.check.as_str());
+        assert_eq!(rule("Out of memory: Killed process 7 (python)"), Some("host.log.oom-kill"));
+        assert_eq!(rule("Memory cgroup out of memory: Killed process 7 (python)"), None);
+    }
+
+    #[test]
+    fn a_drives_name_is_found_in_its_error() {
+        let data = data();
+        let device = |line| data.log_rule(line).and_then(|rule| rule.device(line));
+        assert_eq!(device("I/O error, dev nvme3n1, sector 8 op 0x0:(READ)"), Some("nvme3n1"));
+        assert_eq!(device("EXT4-fs (nvme1n1p1): Remounting filesystem read-only"), Some("nvme1n1p1"));
+        assert_eq!(device("Buffer I/O error on dev sr0, logical block 0"), None);
+    }
+}

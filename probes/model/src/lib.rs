@@ -1,0 +1,35 @@
+//! Plimsoll's vocabulary as types.
+//!
+//! No I/O and no dependency on another crate of ours: everything else stands on these words, so that a recording made
+//! by one part can be judged by another, on another machine.
+
+mod clock;
+mod exit;
+mod finding;
+mod host;
+mod reading;
+mod report;
+mod sample;
+mod signal;
+mod storage;
+mod units;
+
+pub use clock::{BootId, Clock, SinceBoot};
+pub use exit::{Exit, NagiosExit};
+pub use finding::{
+    Action, Blame, CheckId, ClearsBy, Device, Evidence, Expectation, Finding, Origin, SkipWhy, Verdict,
+};
+pub use host::{
+    BlockedTask, BuddyZone, ClockSync, CpuReadings, CpuTimes, CpuTopology, EdacController, HostSample,
+    HugepagePool, KernelLog, Limit, LimitReadings, LogEvent, MemInfo, MemoryReadings, NumaNode, Pressure,
+    PressureReadings, ProcessTable, ServiceReading, ServiceState,
+};
+pub use reading::{Absence, Absent, Outcome, Reading};
+pub use report::{NodeIdentity, Overall, Report, SCHEMA_VERSION, Summary};
+pub use sample::{Body, Domain, Failure, SAMPLE_VERSION, Sample};
+pub use signal::{HostSignals, Rate, Signals, StorageSignals};
+pub use storage::{
+    Backing, FileSystemKind, FileSystemSpace, FstabEntry, LinkReadings, MdArray, Mount, MountAnswer,
+    MountPoint, NvmeController, SmartLog, StorageSample, WriteProbe,
+};
+pub use units::{Bytes, Celsius, Megahertz, Megatransfers, Percent};

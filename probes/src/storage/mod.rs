@@ -1,0 +1,65 @@
+//! Storage: mounts, drives, arrays.
+
+mod ask;
+mod block;
+mod nvme;
+
+pub use ask::ask_mount;
+
+use plimsoll_judge::Data;
+use plimsoll_model::{Absent, FileSystemKind, MdArray, Mount, Reading, StorageSample};
+
+use crate::{Machine, parse};
+
+const TABLE_BYTES_MAX: usize = 4 << 20;
+
+pub(crate) fn collect(machine: &Machine, data: &Data) -> StorageSample {
+    machine.step("NVMe drives (/sys/class/nvme)");
+    let nvme = machine.reading("/sys/class/nvme", nvme::controllers(machine, data));
+    machine.step("the mount table (/proc/self/mountinfo)");
+    let mounts = table(machine, "/proc/self/mountinfo", parse::mountinfo)
+        .and_then(|lines| Ok(lines.iter().map(|line| mount(machine, data, line)).collect()));
+    machine.step("/etc/fstab");
+    let fstab = table(machine, "/etc/fstab", parse::fstab);
+    machine.step("software RAID (/sys/block)");
+    let md = machine.reading("/sys/block/md*/md", arrays(machine));
+    StorageSample { mounts, fstab, answers: Vec::new(), nvme, md }
+}
+
+fn table<T>(machine: &Machine, path: &str, parse: fn(&[u8]) -> Result<T, Absent>) -> Reading<T> {
+    let bytes = machine.bytes(path, TABLE_BYTES_MAX);
+    machine.reading(path, bytes.and_then(|bytes| parse(&bytes)))
+}
+
+fn mount(machine: &Machine, data: &Data, line: &parse::MountLine) -> Mount {
+    let kind = data.file_system_kind(&line.fs_type, &line.source, &line.point.0);
+    Mount {
+        point: line.point.clone(),
+        fs_type: line.fs_type.clone(),
+        kind,
+        source: line.source.clone(),
+        device_number: line.device_number.clone(),
+        read_only: line.read_only,
+        backing: block::backing_of_mount(machine, data, line, kind == FileSystemKind::Network),
+    }
+}
+
+fn arrays(machine: &Machine) -> Result<Vec<MdArray>, Absent> {
+    let mut arrays = Vec::new();
+    for name in machine.list("/sys/block")? {
+        let is_array = name
+            .strip_prefix("md")
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '_'));
+        if !is_array {
+            continue;
+        }
+        let base = format!("/sys/block/{name}/md");
+        arrays.push(MdArray {
+            state: machine.read(&format!("{base}/array_state"), parse::one_line),
+            degraded: machine.read(&format!("{base}/degraded"), parse::one_number),
+            sync_action: machine.read(&format!("{base}/sync_action"), parse::one_line),
+            name,
+        });
+    }
+    Ok(arrays)
+}
