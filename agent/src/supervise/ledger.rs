@@ -88,7 +88,11 @@ impl Ledger {
             .and_then(|file| file.take(BYTES_MAX).read_to_string(&mut text));
         let all: Vec<Stuck> = read.ok().and_then(|_| serde_json::from_str(&text).ok()).unwrap_or_default();
         let is_there = |entry: &Stuck| {
-            entry.boot_id == self.boot_id && start_ticks(entry.pid) == Some(entry.start_ticks)
+            // A zombie has come to its end; it only waits for whoever inherited it.
+            let lives = |stat: &parse::ProcessStat| {
+                stat.start_ticks == entry.start_ticks && !matches!(stat.state, 'Z' | 'X')
+            };
+            entry.boot_id == self.boot_id && stat(entry.pid).is_some_and(|stat| lives(&stat))
         };
         all.into_iter().filter(is_there).collect()
     }

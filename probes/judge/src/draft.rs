@@ -24,6 +24,8 @@ pub(crate) struct Judged {
 /// A judgement, or one that ended early because something is absent.
 pub(crate) type Verdicted = Result<Judged, Box<Judged>>;
 
+const REMEDY: &str = "find out why the node does not give a sane answer here";
+
 /// A judgement in the making.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
@@ -31,12 +33,13 @@ pub(crate) struct Draft {
     evidence: Vec<Evidence>,
     expectation: Expectation,
     blame: Blame,
+    remedy: &'static str,
 }
 
 impl Draft {
     pub(crate) fn new(device: Device) -> Self {
         let expectation = Expectation { what: String::new(), origin: Origin::None };
-        Self { device, evidence: Vec::new(), expectation, blame: Blame::Device }
+        Self { device, evidence: Vec::new(), expectation, blame: Blame::Device, remedy: REMEDY }
     }
 
     pub(crate) fn node() -> Self {
@@ -48,10 +51,9 @@ impl Draft {
         Self { device, ..self.clone() }
     }
 
-    /// Whom a device's silence is blamed on.
-    pub(crate) fn blaming(mut self, blame: Blame) -> Self {
-        self.blame = blame;
-        self
+    /// Whom a device's silence is blamed on, and what to do about it.
+    pub(crate) fn blaming(self, blame: Blame, remedy: &'static str) -> Self {
+        Self { blame, remedy, ..self }
     }
 
     /// Notes evidence.
@@ -125,10 +127,9 @@ impl Draft {
             | Absence::Malformed
             | Absence::TooLarge
             | Absence::TimedOut => {
-                let blame = self.blame;
+                let (blame, remedy) = (self.blame, self.remedy);
                 let judged = self.end(Verdict::Unknown { blame }, told);
-                let advice = "find out why the node does not give a sane answer here";
-                Judged { action: Some(Action::Diagnose), advice: Some(advice.to_owned()), ..judged }
+                Judged { action: Some(Action::Diagnose), advice: Some(remedy.to_owned()), ..judged }
             }
         }
     }

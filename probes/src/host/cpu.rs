@@ -18,7 +18,7 @@ pub(super) fn collect(machine: &Machine) -> CpuReadings {
         }),
         smt: machine.read(&format!("{CPU}/smt/control"), parse::one_line),
         governors: each_online(machine, &online, "cpufreq/scaling_governor", |cpus| governors(machine, cpus)),
-        driver: machine.read(&format!("{CPU}/cpu0/cpufreq/scaling_driver"), parse::one_line),
+        driver: machine.read(&format!("{CPU}/cpu0/cpufreq/scaling_driver"), parse::one_word),
         max: each_online(machine, &online, "cpufreq/cpuinfo_max_freq", |cpus| highest(machine, cpus)),
         base: machine.read(&format!("{CPU}/cpu0/cpufreq/base_frequency"), parse::khz),
         nominal: machine.read("/proc/cpuinfo", parse::cpuinfo_mhz),

@@ -57,6 +57,15 @@ pub fn one_line(text: &str) -> Result<String, Absent> {
     Ok(line.to_owned())
 }
 
+/// A file that holds one word.
+///
+/// # Errors
+/// When it holds anything else.
+pub fn one_word(text: &str) -> Result<String, Absent> {
+    let word = one_line(text)?;
+    if word.bytes().all(|byte| byte.is_ascii_graphic()) { Ok(word) } else { Err(malformed("not one word")) }
+}
+
 /// The beginning of `text`, at most `bytes_max` bytes, whole characters.
 #[must_use]
 pub fn clip(text: &str, bytes_max: usize) -> &str {

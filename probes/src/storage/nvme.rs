@@ -39,7 +39,7 @@ fn controller(machine: &Machine, data: &Data, name: String) -> NvmeController {
         health(machine, &name)
     };
     NvmeController {
-        address: line("address"),
+        address: machine.read(&format!("{base}/address"), parse::one_word),
         state: line("state"),
         link: LinkReadings {
             speed: machine.read(&pci("current_link_speed"), parse::link_speed),

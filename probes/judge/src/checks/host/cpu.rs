@@ -115,8 +115,12 @@ fn count(context: &HostContext<'_>) -> Verdicted {
     })?;
     let config = &context.config.host;
     let wanted = [("sockets", config.sockets, topology.sockets), ("cores", config.cores, topology.cores)];
-    let is =
-        format!("{} sockets with {} cores, {} threads", topology.sockets, topology.cores, topology.threads);
+    let is = format!(
+        "{} with {}, {}",
+        plural(topology.sockets, "socket"),
+        plural(topology.cores, "core"),
+        plural(topology.threads, "thread")
+    );
     let known: Vec<_> =
         wanted.iter().filter_map(|(name, want, is)| want.map(|want| (*name, want, *is))).collect();
     if known.is_empty() {
@@ -196,9 +200,7 @@ fn governor(context: &HostContext<'_>) -> Verdicted {
         let each: Vec<_> = all.iter().map(|(name, count)| format!("{name} on {count}")).collect();
         each.join(", ")
     })?;
-    if let Some(driver) = cpu.driver.ok() {
-        draft.saw("driver", driver, &cpu.driver.source);
-    }
+    draft.want("driver", &cpu.driver, Clone::clone)?;
     let is: Vec<_> = governors.iter().map(|(name, count)| format!("{name} on {count} processors")).collect();
     let is = is.join(", ");
     if let Some(want) = context.config.host.governor.map(crate::config::Governor::name) {
@@ -273,6 +275,10 @@ fn steal(context: &HostContext<'_>) -> Verdicted {
     let ticks = share.0 / 100.0 * over.as_secs_f64() * 100.0 * threads;
     let is = format!("{share} of the processors' time was stolen over {} ms", over.as_millis());
     Ok(if share.0 > percent_max && ticks >= ticks_min { draft.warn(is) } else { draft.pass(is) })
+}
+
+fn plural(count: u32, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
 fn rule(source: &str) -> Origin {

@@ -96,15 +96,18 @@ fn each_expected(
         Err(early) => return vec![*early],
     };
     let mut found = Vec::new();
-    match sample.fstab.get() {
-        Ok(entries) => draft.saw("fstab", format!("{} entries", entries.len()), &sample.fstab.source),
-        Err(absent) if absent.kind == Absence::NotPresent => {}
+    if let Err(absent) = sample.fstab.get()
+        && absent.kind != Absence::NotPresent
+    {
         // What fstab expects is not known, so nobody can say that all is there.
-        Err(absent) => found.push(draft.clone().absent("fstab", absent, &sample.fstab.source, false)),
+        found.push(draft.clone().absent("fstab", absent, &sample.fstab.source, false));
     }
     for one in expected(sample, context.config).iter().filter(|one| concerns(one)) {
         let mount = mounts.iter().find(|mount| mount.point == one.point);
         let mut draft = draft.clone_for(Device(one.point.0.clone()));
+        if matches!(&one.origin, Origin::Config { file } if *file == sample.fstab.source) {
+            draft.saw("asked for", &one.fs_type.clone().unwrap_or_default(), &sample.fstab.source);
+        }
         if let Some(mount) = mount {
             draft.saw("mounted", format!("{} from {}", mount.fs_type, mount.source), &sample.mounts.source);
         }
@@ -173,13 +176,6 @@ fn backing(context: &StorageContext<'_>) -> Vec<Judged> {
                 return Ok(draft.skip(SkipWhy::NotPresent, "not mounted"));
             };
             let is = draft.need("blocks", &mount.backing, ToString::to_string)?;
-            if let Some(models) = context.now().nvme.ok() {
-                for controller in models {
-                    if let Some(model) = controller.model.ok() {
-                        draft.saw(&controller.name, model, &controller.model.source);
-                    }
-                }
-            }
             Ok(if *is == want {
                 draft.pass(is.to_string())
             } else {
@@ -203,8 +199,14 @@ pub(super) fn each_asked(
     let mut found: Vec<Judged> = asked
         .iter()
         .map(|mount| {
-            let blame = if mount.kind == FileSystemKind::Network { Blame::Shared } else { Blame::Device };
-            let draft = draft.clone_for(Device(mount.point.0.clone())).blaming(blame);
+            let (blame, remedy) = match mount.kind {
+                FileSystemKind::Network => (Blame::Shared, "look at the file server and the way to it"),
+                _ => (
+                    Blame::Device,
+                    "look at the drive in the kernel's log; a frozen file system thaws with fsfreeze -u",
+                ),
+            };
+            let draft = draft.clone_for(Device(mount.point.0.clone())).blaming(blame, remedy);
             match sample.answers.iter().find(|answer| answer.point == mount.point) {
                 Some(answer) => judge(mount, answer, draft).unwrap_or_else(|early| *early),
                 None => {
@@ -228,14 +230,14 @@ pub(super) fn each_asked(
 fn responds(context: &StorageContext<'_>) -> Vec<Judged> {
     each_asked(context, |_, answer, mut draft| {
         let (seconds, origin) = context.limit("mount_seconds_max");
-        draft.need("space", &answer.space, |space| {
+        draft.need("answer", &answer.space, |space| {
             format!("{} of {} available", space.available, space.total)
         })?;
         let ready = match answer.write.get() {
             Ok(WriteProbe::Ready) => "ready for writes",
             Ok(WriteProbe::ReadOnly) => "read-only",
             Err(absent) if absent.kind == Absence::NotSupported => "it cannot be asked about writes",
-            Err(absent) => return Ok(draft.absent("write", absent, &answer.write.source, false)),
+            Err(absent) => return Ok(draft.absent("answer", absent, &answer.write.source, false)),
         };
         draft.saw("write", ready, &answer.write.source);
         draft.expect(format!("an answer within {seconds} s"), origin);
@@ -259,7 +261,7 @@ fn writable(context: &StorageContext<'_>) -> Vec<Judged> {
         let probe = match answer.write.get() {
             Ok(probe) => Some(*probe),
             Err(absent) if absent.kind == Absence::NotSupported => None,
-            Err(absent) => return Ok(draft.absent("write", absent, &answer.write.source, false)),
+            Err(absent) => return Ok(draft.absent("answer", absent, &answer.write.source, false)),
         };
         draft.saw(
             "write",

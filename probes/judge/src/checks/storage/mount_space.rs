@@ -38,7 +38,7 @@ pub(super) static CHECKS: [Check; 2] = [
 
 fn space(context: &StorageContext<'_>) -> Vec<Judged> {
     each_asked(context, |mount, answer, mut draft| {
-        let space = draft.need("space", &answer.space, |space| {
+        let space = draft.need("answer", &answer.space, |space| {
             format!("{} available, {} free, {} in all", space.available, space.free, space.total)
         })?;
         let Some(used) = space.used() else {
@@ -69,7 +69,7 @@ fn space(context: &StorageContext<'_>) -> Vec<Judged> {
 
 fn inodes(context: &StorageContext<'_>) -> Vec<Judged> {
     each_asked(context, |mount, answer, mut draft| {
-        let space: &FileSystemSpace = draft.need("inodes", &answer.space, |space| {
+        let space: &FileSystemSpace = draft.need("answer", &answer.space, |space| {
             format!("{} free of {}", space.inodes_free, space.inodes)
         })?;
         let Some(used) = space.inodes_used() else {

@@ -145,9 +145,7 @@ fn count_drives(context: &StorageContext<'_>) -> Verdicted {
 fn state(context: &StorageContext<'_>) -> Vec<Judged> {
     each(context, |_, controller, _| {
         let mut draft = device(controller);
-        if let Some(address) = controller.address.ok() {
-            draft.saw("address", address, &controller.address.source);
-        }
+        draft.want("address", &controller.address, Clone::clone)?;
         let state = draft.need("state", &controller.state, Clone::clone)?;
         draft.expect("live", rule("Linux kernel, NVMe controller states"));
         Ok(match state.as_str() {

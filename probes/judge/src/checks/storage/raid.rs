@@ -1,6 +1,6 @@
 //! Software RAID.
 
-use plimsoll_model::{Absence, Action, ClearsBy, Device, Domain, MdArray, Origin, SkipWhy};
+use plimsoll_model::{Absence, Absent, Action, ClearsBy, Device, Domain, MdArray, Origin, SkipWhy};
 
 use crate::{
     Check,
@@ -52,6 +52,10 @@ fn judge(array: &MdArray) -> Verdicted {
     }
     let missing = *draft.need("members missing", &array.degraded, ToString::to_string)?;
     let sync = draft.need("at work", &array.sync_action, Clone::clone)?;
+    if !matches!(sync.as_str(), "idle" | "frozen" | "resync" | "recover" | "check" | "repair" | "reshape") {
+        let absent = Absent::new(Absence::Malformed, format!("no such work is known: {sync:?}"));
+        return Ok(draft.absent("at work", &absent, &array.sync_action.source, false));
+    }
     Ok(if missing > 0 {
         draft.warn(format!("{missing} members are missing; {sync}"))
     } else {
