@@ -1,1 +1,103 @@
+//! What the end-to-end tests share: the binary, node trees, and what they expect.
 
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+pub mod freezer;
+pub mod node;
+pub mod processes;
+pub mod tree;
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use plimsoll_model::Report;
+
+/// The binary under test: the one that was built beside this test.
+///
+/// # Panics
+/// When it was not built.
+#[must_use]
+pub fn binary() -> PathBuf {
+    let test = std::env::current_exe().expect("this test has a path");
+    let directory = test.ancestors().find(|dir| dir.ends_with("deps")).and_then(Path::parent);
+    let binary = directory.expect("a test lies in target/PROFILE/deps").join("plimsoll");
+    assert!(
+        binary.exists(),
+        "{} is missing: build it first (`cargo build`), or use tests/run",
+        binary.display()
+    );
+    binary
+}
+
+/// The binary with its environment made plain: no configuration of this machine's, no colours.
+#[must_use]
+pub fn plimsoll() -> Command {
+    let mut command = Command::new(binary());
+    command.env_remove("PLIMSOLL_CONFIG").env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+}
+
+/// Runs the binary to its end.
+///
+/// # Panics
+/// When it cannot be started.
+#[must_use]
+pub fn run(arguments: &[&str]) -> Output {
+    plimsoll().args(arguments).output().expect("the binary starts")
+}
+
+/// Runs `plimsoll check --json` with more arguments, and reads what it says.
+///
+/// # Panics
+/// When it says no report.
+#[must_use]
+pub fn check(arguments: &[&str]) -> Report {
+    report(&plimsoll().args(["check", "--json"]).args(arguments).output().expect("the binary starts"))
+}
+
+/// Reads a report from what the binary printed.
+///
+/// # Panics
+/// When it is none.
+#[must_use]
+pub fn report(output: &Output) -> Report {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        let out = String::from_utf8_lossy(&output.stdout);
+        panic!(
+            "no report ({error}) but {:?}: {out}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
+}
+
+/// What was printed to standard output.
+#[must_use]
+pub fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// What was printed to standard error.
+#[must_use]
+pub fn err(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Says why a test that needs more than this machine gives is not run. Tests that need nothing never call it.
+pub fn skip(why: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}
+
+/// Whether this is root on a machine whose kernel lets it do `what`.
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

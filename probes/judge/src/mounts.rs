@@ -14,7 +14,7 @@ pub const MOUNTS_ASKED_MAX: usize = 256;
 pub(crate) struct ExpectedMount {
     pub(crate) point: MountPoint,
     /// `None` when it does not matter.
-    pub(crate) fs_type: Option<String>,
+    pub(crate) fs_type: Option<(String, Origin)>,
     pub(crate) read_only: bool,
     pub(crate) no_fail: bool,
     pub(crate) origin: Origin,
@@ -27,15 +27,18 @@ pub(crate) fn expected(sample: &StorageSample, config: &Config) -> Vec<ExpectedM
         .iter()
         .map(|mount| ExpectedMount {
             point: mount.path.clone(),
-            fs_type: mount.fs_type.clone(),
+            fs_type: mount.fs_type.clone().map(|fs_type| (fs_type, config.origin())),
             read_only: mount.read_only,
             no_fail: false,
             origin: config.origin(),
         })
         .collect();
     for entry in sample.fstab.ok().into_iter().flatten() {
-        if !all.iter().any(|mount| mount.point == entry.point) {
-            all.push(from_fstab(entry));
+        let entry = from_fstab(entry);
+        match all.iter_mut().find(|mount| mount.point == entry.point) {
+            // What the configuration leaves open, fstab still says.
+            Some(mount) => mount.fs_type = mount.fs_type.take().or(entry.fs_type),
+            None => all.push(entry),
         }
     }
     all
@@ -43,12 +46,13 @@ pub(crate) fn expected(sample: &StorageSample, config: &Config) -> Vec<ExpectedM
 
 fn from_fstab(entry: &FstabEntry) -> ExpectedMount {
     let matters = !matches!(entry.fs_type.as_str(), "auto" | "none");
+    let origin = Origin::Config { file: "/etc/fstab".to_owned() };
     ExpectedMount {
         point: entry.point.clone(),
-        fs_type: matters.then(|| entry.fs_type.clone()),
+        fs_type: matters.then(|| (entry.fs_type.clone(), origin.clone())),
         read_only: entry.read_only,
         no_fail: entry.no_fail,
-        origin: Origin::Config { file: "/etc/fstab".to_owned() },
+        origin,
     }
 }
 

@@ -10,8 +10,12 @@ use crate::{Machine, parse};
 const CPU: &str = "/sys/devices/system/cpu";
 
 pub(super) fn collect(machine: &Machine) -> CpuReadings {
-    let present = machine.read(&format!("{CPU}/present"), parse::cpu_list);
-    let online = machine.read(&format!("{CPU}/online"), parse::cpu_list);
+    let some = |text: &str| match parse::cpu_list(text)?.as_slice() {
+        [] => Err(parse::malformed("it names no processor")),
+        cpus => Ok(cpus.to_vec()),
+    };
+    let present = machine.read(&format!("{CPU}/present"), some);
+    let online = machine.read(&format!("{CPU}/online"), some);
     CpuReadings {
         topology: each_online(machine, &online, "topology/{physical_package_id,core_id}", |cpus| {
             topology(machine, cpus)
@@ -36,7 +40,6 @@ fn each_online<T>(
     collect: impl FnOnce(&[u32]) -> Result<T, Absent>,
 ) -> Reading<T> {
     let result = match online.get() {
-        Ok(cpus) if cpus.is_empty() => Err(parse::malformed("no processor is online")),
         Ok(cpus) => collect(cpus),
         Err(absent) => {
             Err(Absent::new(absent.kind, format!("the list of online processors: {}", absent.detail)))

@@ -105,9 +105,6 @@ fn each_expected(
     for one in expected(sample, context.config).iter().filter(|one| concerns(one)) {
         let mount = mounts.iter().find(|mount| mount.point == one.point);
         let mut draft = draft.clone_for(Device(one.point.0.clone()));
-        if matches!(&one.origin, Origin::Config { file } if *file == sample.fstab.source) {
-            draft.saw("asked for", &one.fs_type.clone().unwrap_or_default(), &sample.fstab.source);
-        }
         if let Some(mount) = mount {
             draft.saw("mounted", format!("{} from {}", mount.fs_type, mount.source), &sample.mounts.source);
         }
@@ -141,12 +138,14 @@ fn fs_type(context: &StorageContext<'_>) -> Vec<Judged> {
         context,
         |one| one.fs_type.is_some(),
         |one, mount, mut draft| {
-            let want = one.fs_type.clone().unwrap_or_default();
-            draft.expect(want.clone(), one.origin.clone());
+            let Some((want, origin)) = &one.fs_type else {
+                return Ok(draft.incomparable("", "[[mount]] type"));
+            };
+            draft.expect(want.clone(), origin.clone());
             let Some(mount) = mount else {
                 return Ok(draft.skip(SkipWhy::NotPresent, "not mounted"));
             };
-            Ok(if same_type(&want, &mount.fs_type) {
+            Ok(if same_type(want, &mount.fs_type) {
                 draft.pass(mount.fs_type.clone())
             } else {
                 draft.fail(format!("{} where {want} should be", mount.fs_type))

@@ -1,0 +1,64 @@
+//! Node trees, healthy and sick: each must yield exactly its listed passes, skips and problems.
+
+use plimsoll_model::{Overall, Verdict};
+use plimsoll_tests::{
+    check,
+    node::{Node, found, others},
+};
+
+#[test]
+fn a_healthy_node_yields_exactly_its_listed_passes_and_skips() {
+    let node = Node::named("healthy");
+    let report = check(&["--sysroot", node.tree("healthy").arg()]);
+    assert_eq!(found(&report), node.expect);
+    assert_eq!(report.overall, Overall::Fit);
+    assert!(
+        !report.findings.iter().any(|finding| finding.verdict.is_problem()),
+        "a healthy node has no problem"
+    );
+}
+
+#[test]
+fn every_other_node_yields_exactly_what_is_wrong_with_it() {
+    let names = others();
+    assert!(names.len() >= 12, "only {} nodes", names.len());
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let run = |name: &String| {
+            let node = Node::named(name);
+            let (found, expected) = (found(&check(&["--sysroot", node.tree(name).arg()])), node.expected());
+            let differs = |key: &&String| found.get(*key) != expected.get(*key);
+            let keys = found.keys().chain(expected.keys()).filter(differs);
+            keys.map(|key| format!("{name}: {key} is {:?} and not {:?}", found.get(key), expected.get(key)))
+                .collect()
+        };
+        let threads: Vec<_> =
+            names.iter().map(|name| scope.spawn(move || -> Vec<String> { run(name) })).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()).collect()
+    });
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn every_problem_says_what_was_seen_and_what_to_do() {
+    for name in others() {
+        let node = Node::named(&name);
+        for finding in check(&["--sysroot", node.tree(&name).arg()]).findings {
+            if !finding.verdict.is_problem() {
+                continue;
+            }
+            assert!(!finding.reason.is_empty() && !finding.advice.is_empty(), "{name}: {finding:?}");
+            assert!(finding.evidence.iter().all(|seen| !seen.source.is_empty()), "{name}: {finding:?}");
+            assert!(!finding.evidence.is_empty(), "{name}: {finding:?}");
+            if matches!(finding.verdict, Verdict::Warn | Verdict::Fail) {
+                assert!(!finding.expectation.what.is_empty(), "{name}: {finding:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failure_makes_the_node_unfit_and_a_warning_does_not() {
+    let overall = |name: &str| check(&["--sysroot", Node::named(name).tree(name).arg()]).overall;
+    assert_eq!(overall("scratch-missing"), Overall::Unfit);
+    assert_eq!(overall("oom-kill"), Overall::Fit);
+}
