@@ -13,7 +13,7 @@ pub mod processes;
 pub mod tree;
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Output, Stdio},
 };
 
@@ -25,15 +25,11 @@ use plimsoll_model::Report;
 /// When it was not built.
 #[must_use]
 pub fn binary() -> PathBuf {
-    let test = std::env::current_exe().expect("this test has a path");
-    let directory = test.ancestors().find(|dir| dir.ends_with("deps")).and_then(Path::parent);
-    let binary = directory.expect("a test lies in target/PROFILE/deps").join("plimsoll");
-    assert!(
-        binary.exists(),
-        "{} is missing: build it first (`cargo build`), or use tests/run",
-        binary.display()
-    );
-    binary
+    let ours = std::env::current_exe().expect("this program has a path");
+    // Programs lie in target/PROFILE, tests in target/PROFILE/deps.
+    let beside = ours.ancestors().skip(1).take(2).map(|directory| directory.join("plimsoll"));
+    let built = beside.into_iter().find(|binary| binary.is_file());
+    built.expect("the binary is built first: cargo build, or tests/run")
 }
 
 /// The binary with its environment made plain: no configuration of this machine's, no colours.
