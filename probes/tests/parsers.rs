@@ -1,5 +1,7 @@
 //! Properties of every parser of outside text: no input makes one panic, and what was written is what is read.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should say where")]
+
 use plimsoll_model::{Bytes, MountPoint};
 use plimsoll_probes::parse;
 use proptest::{collection::vec, prelude::*, sample::select};

@@ -1,5 +1,7 @@
 //! Killing, freezing or hanging any part yields `Unknown`: never a hang, never a pass.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should say where")]
+
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     process::{Child, Command, Stdio},

@@ -1,5 +1,7 @@
 //! Wrong arguments and configurations: a clear error and exit status 2, before anything is judged.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should say where")]
+
 use std::{fs, process::Output};
 
 use plimsoll_tests::{err, node::healthy_tree, out, plimsoll, run};

@@ -1,5 +1,7 @@
 //! What is printed: for people, for scripts, for CI, for Nagios.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should say where")]
+
 use std::{fs::File, process::Stdio};
 
 use plimsoll_tests::{

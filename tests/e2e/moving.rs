@@ -1,5 +1,7 @@
 //! Counters that grow between the two readings, in trees that a test changes while they are read.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should say where")]
+
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,

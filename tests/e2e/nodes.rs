@@ -1,5 +1,7 @@
 //! Node trees, healthy and sick: each must yield exactly its listed passes, skips and problems.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should say where")]
+
 use plimsoll_model::{Overall, Verdict};
 use plimsoll_tests::{
     check,

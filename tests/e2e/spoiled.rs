@@ -1,5 +1,7 @@
 //! Any file taken away from the healthy node, or spoiled, never yields a pass for the check that needed it.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should say where")]
+
 use std::{
     fs,
     os::unix::fs::symlink,

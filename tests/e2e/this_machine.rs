@@ -1,5 +1,7 @@
 //! The machine that the tests run on: what is said of it must agree with what other tools say.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should say where")]
+
 use std::{
     collections::BTreeSet,
     fs,

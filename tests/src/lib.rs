@@ -86,13 +86,18 @@ pub fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Says why a test that needs more than this machine gives is not run. Tests that need nothing never call it.
+/// Says why a test that needs more than this machine gives is not run: to `tests/run`, which collects the reasons, and
+/// to standard error.
 pub fn skip(why: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+    if let Some(file) = std::env::var_os("PLIMSOLL_SKIPPED_FILE") {
+        let file = std::fs::OpenOptions::new().append(true).open(file);
+        let _ = file.and_then(|mut file| writeln!(file, "{why}"));
+    }
 }
 
-/// Whether this is root on a machine whose kernel lets it do `what`.
+/// Whether this is root.
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

@@ -62,7 +62,7 @@ pub(super) enum Heard {
 }
 
 impl Child {
-    pub(super) fn start(job: Job, deadline: Instant) -> Result<Self, Outcome> {
+    pub(super) fn start(job: Job, deadline: Instant) -> Result<Self, Box<Outcome>> {
         let began = Instant::now();
         let remaining_ms = u64::try_from(deadline.duration_since(began).as_millis()).unwrap_or(u64::MAX);
         let order = Order { task: job.task.clone(), remaining_ms, asked: job.asked.clone() };
@@ -74,10 +74,10 @@ impl Child {
         });
         let mut process = match started {
             Ok(process) => process,
-            Err(error) => return Err(Outcome::new(job, Ending::NotStarted(error.to_string()))),
+            Err(error) => return Err(Outcome::new(job, Ending::NotStarted(error.to_string())).into()),
         };
         let Some(pipe) = process.stdout.take().map(OwnedFd::from) else {
-            return Err(Outcome::new(job, Ending::NotStarted("it has no pipe".to_owned())));
+            return Err(Outcome::new(job, Ending::NotStarted("it has no pipe".to_owned())).into());
         };
         // A reader that blocks could be held up by a child that says half a line.
         let nonblocking = fcntl_getfl(&pipe).and_then(|flags| fcntl_setfl(&pipe, flags | OFlags::NONBLOCK));
@@ -96,7 +96,8 @@ impl Child {
             Err(error) => {
                 let mut leaving = child.close(false);
                 leaving.kill();
-                Err(Outcome::new(leaving.job, Ending::NotStarted(std::io::Error::from(error).to_string())))
+                Err(Outcome::new(leaving.job, Ending::NotStarted(std::io::Error::from(error).to_string()))
+                    .into())
             }
         }
     }

@@ -54,7 +54,7 @@ pub(crate) fn run(
         {
             match start(job, deadline, ledger) {
                 Ok(child) => running.push(child),
-                Err(outcome) => pack.outcomes.push(outcome),
+                Err(outcome) => pack.outcomes.push(*outcome),
             }
         }
         if running.is_empty() {
@@ -84,9 +84,9 @@ pub(crate) fn run(
     pack
 }
 
-fn start(job: Job, deadline: Instant, ledger: Option<&Ledger>) -> Result<Child, Outcome> {
+fn start(job: Job, deadline: Instant, ledger: Option<&Ledger>) -> Result<Child, Box<Outcome>> {
     if let Some(stuck) = ledger.and_then(|ledger| ledger.still_stuck(&job.subject)) {
-        return Err(Outcome::new(job, Ending::StillStuck(stuck)));
+        return Err(Outcome::new(job, Ending::StillStuck(stuck)).into());
     }
     Child::start(job, deadline)
 }

@@ -1,5 +1,7 @@
 //! Properties of the judge: no configuration and no sample makes it panic, and a fault stays until what clears it.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should say where")]
+
 use jiff::Timestamp;
 use plimsoll_judge::{Config, Data, Policy, State, checks, decide, observe};
 use plimsoll_model::{
