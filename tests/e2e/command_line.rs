@@ -161,6 +161,25 @@ fn a_selection_judges_nothing_else() {
 }
 
 #[test]
+fn every_key_and_limit_of_the_configuration_is_documented() {
+    let documented = include_str!("../../docs/configuration.md");
+    for section in ["[check]", "[host]", "[storage]", "[[mount]]", "[limits]"] {
+        let output = with_config(&format!("{section}\nno_such_key = 1\n"));
+        let message = err(&output);
+        let (_, accepted) =
+            message.split_once("expected").or(message.split_once("accepted are")).expect(section);
+        let keys: Vec<_> = accepted.split('`').skip(1).step_by(2).collect();
+        assert!(!keys.is_empty(), "{section}: {message}");
+        for key in keys {
+            assert!(
+                documented.contains(&format!("`{key}`")),
+                "{section} {key} is not in docs/configuration.md"
+            );
+        }
+    }
+}
+
+#[test]
 fn every_listed_check_can_be_explained() {
     let list = out(&run(&["check", "--list"]));
     let names: Vec<_> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();

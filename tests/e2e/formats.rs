@@ -53,7 +53,7 @@ fn each_problem_is_one_line_with_what_where_evidence_and_action() {
     for part in [
         "FAIL",
         "91.4 % used",
-        "at most 90 % used",
+        "expected: at most 90 % used",
         "configured in /etc/plimsoll/plimsoll.toml",
         "-> diagnose:",
     ] {

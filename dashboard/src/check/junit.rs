@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::words::{action, told};
 use plimsoll_model::{Finding, Report, Verdict};
 use quick_junit::{NonSuccessKind, Report as Junit, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
@@ -31,14 +32,15 @@ fn case(finding: &Finding) -> TestCase {
     };
     let mut case = TestCase::new(format!("{} [{}]", finding.check, finding.device), status);
     case.set_classname(finding.check.to_string());
-    case.status.set_message(finding.reason.clone());
-    let mut told = format!("{}: {}", finding.verdict.word(), finding.reason);
+    let told = told(finding);
+    case.status.set_message(told.clone());
+    let mut out = format!("{}: {told}", finding.verdict.word());
     for evidence in &finding.evidence {
-        told.push_str(&format!("\n{} = {} ({})", evidence.what, evidence.value, evidence.source));
+        out.push_str(&format!("\n{} = {} ({})", evidence.what, evidence.value, evidence.source));
     }
     if !finding.advice.is_empty() {
-        told.push_str(&format!("\n{}: {}", finding.action, finding.advice));
+        out.push_str(&format!("\n{}", action(finding)));
     }
-    case.set_system_out(told);
+    case.set_system_out(out);
     case
 }

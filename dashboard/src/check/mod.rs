@@ -5,6 +5,7 @@ mod json;
 mod junit;
 mod nagios;
 mod table;
+mod words;
 
 pub use explain::{check_list, check_list_json, explanation};
 pub use json::{json, schema};

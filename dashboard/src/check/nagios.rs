@@ -2,6 +2,7 @@
 
 use plimsoll_model::{Finding, NagiosExit, Overall, Report};
 
+use super::words::told;
 use crate::clean::clean;
 
 /// Problems that are named in the line; the rest are counted.
@@ -22,7 +23,7 @@ pub fn nagios(report: &Report) -> (NagiosExit, String) {
     let mut named: Vec<String> = problems
         .iter()
         .take(NAMED_MAX)
-        .map(|f| format!("{} {} {}: {}", f.verdict.word(), f.check, f.device, f.reason))
+        .map(|f| format!("{} {} {}: {}", f.verdict.word(), f.check, f.device, told(f)))
         .collect();
     if problems.len() > NAMED_MAX {
         named.push(format!("and {} more", problems.len() - NAMED_MAX));

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_model::{Blame, Finding, Origin, Report, Verdict};
+use plimsoll_model::{Finding, Report, Verdict};
 use unicode_width::UnicodeWidthStr;
 
+use super::words::{action, told};
 use crate::{
     clean::clean,
     wrap::{pad, wrap},
@@ -45,14 +46,14 @@ pub fn table(report: &Report, style: &Style) -> String {
     for row in &rows {
         text.push_str(&line(row, style, check_width, device_width));
     }
-    let hidden = report.summary.pass + report.summary.skipped;
-    if !style.all && hidden > 0 {
-        let skipped = report.summary.skipped;
+    let (passed, skipped) = (report.summary.pass, report.summary.skipped);
+    if !style.all && passed + skipped > 0 {
         let skipped = if skipped > 0 { format!(", {skipped} were not judged") } else { String::new() };
-        text.push_str(&format!(
-            "\n{} passed{skipped}; --all shows them, `plimsoll explain CHECK` explains one\n",
-            report.summary.pass
-        ));
+        let hint =
+            format!("{passed} passed{skipped}; --all shows them, `plimsoll explain CHECK` explains one");
+        let lines = style.columns.map_or_else(|| vec![hint.clone()], |columns| wrap(&hint, columns));
+        lines.iter().for_each(|line| text.push_str(&format!("\n{line}")));
+        text.push('\n');
     }
     text
 }
@@ -134,8 +135,8 @@ fn line(row: &Row<'_>, style: &Style, check_width: usize, device_width: usize) -
         pad(&clean(row.device), device_width)
     );
     let head = head.trim_end();
-    let evidence = format!("{}{}", clean(&finding.reason), compared(finding));
-    let action = action(finding);
+    let evidence = clean(&told(finding)).into_owned();
+    let action = clean(&action(finding)).into_owned();
     let Some(columns) = style.columns else {
         let action = if action.is_empty() { String::new() } else { format!("  -> {action}") };
         return format!("{head}  {evidence}{action}\n");
@@ -176,28 +177,6 @@ fn visible_width(text: &str) -> usize {
         rest = after.split_once('m').map_or("", |(_, after)| after);
     }
     width + rest.width()
-}
-
-/// What the value was compared with, where the reason alone does not say.
-fn compared(finding: &Finding) -> String {
-    let what = &finding.expectation.what;
-    match (&finding.expectation.origin, finding.verdict) {
-        (_, Verdict::Unknown { blame: Blame::Plimsoll }) => " (Plimsoll's own trouble)".to_owned(),
-        (_, Verdict::Unknown { blame: Blame::Shared }) => " (a shared resource's fault)".to_owned(),
-        (_, Verdict::Skipped { why }) => format!(" ({why})"),
-        (Origin::None, _) => String::new(),
-        (origin, Verdict::Warn | Verdict::Fail) => format!("; expected {} ({origin})", clean(what)),
-        _ => String::new(),
-    }
-}
-
-fn action(finding: &Finding) -> String {
-    match (finding.advice.is_empty(), finding.verdict) {
-        (true, _) => String::new(),
-        (false, Verdict::Skipped { .. }) => clean(&finding.advice).into_owned(),
-        (false, _) if finding.action == plimsoll_model::Action::None => clean(&finding.advice).into_owned(),
-        (false, _) => format!("{}: {}", finding.action, clean(&finding.advice)),
-    }
 }
 
 const fn colour(verdict: Verdict) -> &'static str {

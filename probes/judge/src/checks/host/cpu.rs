@@ -130,9 +130,9 @@ fn count(context: &HostContext<'_>) -> Verdicted {
     let want = want.join(", ");
     draft.expect(want.clone(), context.config.origin());
     Ok(if known.iter().any(|(_, want, is)| is < want) {
-        draft.fail(format!("{is} where {want} should be"))
+        draft.fail(is)
     } else if known.iter().any(|(_, want, is)| is > want) {
-        draft.warn(format!("{is} where {want} should be"))
+        draft.warn(is)
     } else {
         draft.pass(is)
     })
@@ -189,7 +189,7 @@ fn smt(context: &HostContext<'_>) -> Verdicted {
     Ok(if is_on == want {
         draft.pass(format!("SMT is {}", word(is_on)))
     } else {
-        draft.warn(format!("SMT is {} and should be {}", word(is_on), word(want)))
+        draft.warn(format!("SMT is {}", word(is_on)))
     })
 }
 
@@ -206,7 +206,7 @@ fn governor(context: &HostContext<'_>) -> Verdicted {
     if let Some(want) = context.config.host.governor.map(crate::config::Governor::name) {
         draft.expect(want, context.config.origin());
         let all = governors.keys().all(|name| name == want);
-        return Ok(if all { draft.pass(is) } else { draft.warn(format!("{is}; it should be {want}")) });
+        return Ok(if all { draft.pass(is) } else { draft.warn(is) });
     }
     if governors.len() < 2 {
         return Ok(draft.incomparable(is, "host.governor"));
@@ -254,11 +254,7 @@ fn compare_clock(
     let share = Percent(f64::from(observed.0) * 100.0 / f64::from(reference.0.max(1)));
     draft.expect(format!("at least {percent} % of the {name}, {reference}"), origin);
     let is = format!("{observed} while busy, {share} of the {name}");
-    if share.0 >= percent {
-        draft.pass(is)
-    } else {
-        draft.warn(format!("{is}; at least {percent} % is expected"))
-    }
+    if share.0 >= percent { draft.pass(is) } else { draft.warn(is) }
 }
 
 fn steal(context: &HostContext<'_>) -> Verdicted {

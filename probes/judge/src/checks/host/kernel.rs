@@ -61,11 +61,7 @@ fn source(context: &HostContext<'_>) -> Verdicted {
     let is = draft.want("clock source", &context.now().clock_source, Clone::clone)?;
     if let Some(want) = &context.config.host.clock_source {
         draft.expect(want, context.config.origin());
-        return Ok(if is == want {
-            draft.pass(is)
-        } else {
-            draft.warn(format!("{is}; it should be {want}"))
-        });
+        return Ok(if is == want { draft.pass(is) } else { draft.warn(is) });
     }
     let known = &context.data.clock_sources;
     draft.expect("a clock source that is read in user space", Origin::Rule { source: known.source.clone() });

@@ -74,11 +74,7 @@ fn memlock(context: &HostContext<'_>) -> Verdicted {
         }
     };
     draft.expect(format!("at least {}", shown_bytes(&want)), origin);
-    Ok(if *is >= want {
-        draft.pass(told)
-    } else {
-        draft.warn(format!("{told}; at least {} is expected", shown_bytes(&want)))
-    })
+    Ok(if *is >= want { draft.pass(told) } else { draft.warn(told) })
 }
 
 fn open_files(context: &HostContext<'_>) -> Verdicted {
@@ -90,9 +86,5 @@ fn open_files(context: &HostContext<'_>) -> Verdicted {
         return Ok(draft.incomparable(told, "host.open_files_min"));
     };
     draft.expect(format!("at least {}", shown(&want)), context.config.origin());
-    Ok(if *is >= want {
-        draft.pass(told)
-    } else {
-        draft.warn(format!("{told}; at least {} is expected", shown(&want)))
-    })
+    Ok(if *is >= want { draft.pass(told) } else { draft.warn(told) })
 }

@@ -120,7 +120,7 @@ fn numa(context: &HostContext<'_>) -> Verdicted {
     let with_cpus: Vec<&NumaNode> = nodes.iter().filter(|node| node.cpus > 0).collect();
     if let Some(want) = context.config.host.numa_nodes.filter(|want| *want as usize != with_cpus.len()) {
         draft.expect(format!("{want} NUMA nodes"), context.config.origin());
-        return Ok(draft.warn(format!("{} NUMA nodes where {want} should be", with_cpus.len())));
+        return Ok(draft.warn(format!("{} NUMA nodes", with_cpus.len())));
     }
     let largest = with_cpus.iter().map(|node| node.total).max().unwrap_or_default();
     let (apart, origin) = context.limit("numa_memory_percent_apart_max");
@@ -180,9 +180,9 @@ fn hugepage_pool(context: &HostContext<'_>, pool: &HugepagePool) -> Verdicted {
     let free_min = free_min.unwrap_or(0);
     draft.expect(format!("at least {want} pages, {free_min} free"), origin);
     Ok(if total < want {
-        draft.warn(format!("{is}; {want} were asked for"))
+        draft.warn(is)
     } else if free < free_min {
-        draft.warn(format!("{is}; {free_min} should be free"))
+        draft.warn(is)
     } else {
         draft.pass(is)
     })
@@ -195,7 +195,7 @@ fn thp(context: &HostContext<'_>) -> Verdicted {
         return Ok(draft.incomparable(is, "host.transparent_hugepages"));
     };
     draft.expect(want, context.config.origin());
-    Ok(if is == want { draft.pass(is) } else { draft.warn(format!("{is}; it should be {want}")) })
+    Ok(if is == want { draft.pass(is) } else { draft.warn(is) })
 }
 
 fn swap(context: &HostContext<'_>) -> Verdicted {

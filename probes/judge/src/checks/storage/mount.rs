@@ -148,7 +148,7 @@ fn fs_type(context: &StorageContext<'_>) -> Vec<Judged> {
             Ok(if same_type(want, &mount.fs_type) {
                 draft.pass(mount.fs_type.clone())
             } else {
-                draft.fail(format!("{} where {want} should be", mount.fs_type))
+                draft.fail(mount.fs_type.clone())
             })
         },
     )
@@ -175,11 +175,7 @@ fn backing(context: &StorageContext<'_>) -> Vec<Judged> {
                 return Ok(draft.skip(SkipWhy::NotPresent, "not mounted"));
             };
             let is = draft.need("blocks", &mount.backing, ToString::to_string)?;
-            Ok(if *is == want {
-                draft.pass(is.to_string())
-            } else {
-                draft.fail(format!("{is} where {want} should be"))
-            })
+            Ok(if *is == want { draft.pass(is.to_string()) } else { draft.fail(is.to_string()) })
         },
     )
 }
@@ -270,10 +266,10 @@ fn writable(context: &StorageContext<'_>) -> Vec<Judged> {
         let is_read_only = mount.read_only || probe == Some(WriteProbe::ReadOnly);
         draft.expect(if want.read_only { "read-only" } else { "read-write" }, want.origin.clone());
         Ok(match (is_read_only, want.read_only) {
-            (true, true) => draft.pass("read-only, as it should be"),
+            (true, true) => draft.pass("read-only"),
             (false, false) => draft.pass("read-write"),
-            (true, false) => draft.fail("read-only and should not be"),
-            (false, true) => draft.warn("read-write and should be read-only"),
+            (true, false) => draft.fail("read-only"),
+            (false, true) => draft.warn("read-write"),
         })
     })
 }

@@ -134,9 +134,9 @@ fn count_drives(context: &StorageContext<'_>) -> Verdicted {
     };
     draft.expect(format!("{want} in the machine"), context.config.origin());
     Ok(if local < want {
-        draft.fail(format!("{is}; {want} should be in the machine"))
+        draft.fail(is)
     } else if local > want {
-        draft.warn(format!("{is}; only {want} should be in the machine"))
+        draft.warn(is)
     } else {
         draft.pass(is)
     })
@@ -218,6 +218,7 @@ fn media_errors(context: &StorageContext<'_>) -> Vec<Judged> {
         let Some(rate) = context.signals.media_errors.get(at) else {
             return Ok(draft.skip(SkipWhy::NoBaseline, "a rate needs two samples"));
         };
+        draft.need("health log", &controller.smart, |log| format!("{} media errors", log.media_errors))?;
         let rate = draft.need("media errors", rate, ToString::to_string)?;
         draft.expect("no growth", rule("NVM Express Base Specification, SMART / Health Information"));
         let is = format!("{} media errors in {} ms", rate.delta, rate.over_ms);
@@ -255,7 +256,7 @@ fn link(context: &StorageContext<'_>) -> Vec<Judged> {
         };
         draft.expect(format!("{} x{}", want.0, want.1), origin);
         if speed < want.0 || width < want.1 {
-            return Ok(draft.warn(format!("{is} where {} x{} should be", want.0, want.1)));
+            return Ok(draft.warn(is));
         }
         Ok(draft.pass(is))
     })
