@@ -16,6 +16,7 @@ use plimsoll_tests::{
     out, plimsoll,
     processes::{child, children, open_files, session, state, wait_for},
     report,
+    silent::Silent,
 };
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -197,4 +198,35 @@ fn no_child_is_left_behind_by_a_normal_run() {
     let _ = report(&check.wait_with_output().expect("it ends"));
     assert!(children(id, "plimsoll:").is_empty());
     assert_eq!(state(probe), None);
+}
+
+#[test]
+fn a_server_that_never_answers_costs_its_mount_only_and_is_blamed_by_its_kind() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for (fs_type, blame) in [("fuse.sshfs", Blame::Shared), ("fuse.mergerfs", Blame::Device)] {
+        let place = directory.path().join(fs_type);
+        let Some(_silent) = Silent::at(&place, fs_type) else { return };
+        let mount = place.to_str().expect("UTF-8");
+        let config = directory.path().join("plimsoll.toml");
+        std::fs::write(&config, format!("[[mount]]\npath = \"{mount}\"\n")).expect("a configuration");
+        let config = config.to_str().expect("UTF-8");
+        let report = check(&["--only", "storage.mount", "--budget", "1s", "--config", config]);
+        let (verdict, reason) = responds(&report, mount);
+        assert_eq!(verdict, Verdict::Unknown { blame }, "{reason}");
+        assert!(reason.contains("no answer within"), "{reason}");
+        assert_eq!(responds(&report, "/").0, Verdict::Pass, "one dead server costs no other mount");
+    }
+}
+
+#[test]
+fn a_read_that_never_ends_costs_its_domain_and_is_named() {
+    let tree = healthy_tree();
+    tree.remove("/sys/devices/system/edac");
+    let Some(_silent) = Silent::at(&tree.place("/sys/devices/system/edac"), "fuse") else { return };
+    let report = check(&["--sysroot", tree.arg(), "--budget", "1s"]);
+    for finding in report.findings.iter().filter(|f| f.check.0.starts_with("host.")) {
+        assert_eq!(finding.verdict, Verdict::Unknown { blame: Blame::Device }, "{finding:?}");
+        assert!(finding.reason.contains("hung while reading memory"), "{finding:?}");
+    }
+    assert!(report.findings.iter().any(|f| f.check.0.starts_with("storage.") && f.verdict == Verdict::Pass));
 }

@@ -10,6 +10,7 @@
 pub mod freezer;
 pub mod node;
 pub mod processes;
+pub mod silent;
 pub mod tree;
 
 use std::{

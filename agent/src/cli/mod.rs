@@ -9,8 +9,7 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{Parser, Subcommand};
 use plimsoll_model::Exit;
 
-/// The verb with which the binary starts itself as a child.
-pub(crate) const PROBE_VERB: &str = "__probe";
+use crate::probe::PROBE_VERB;
 
 /// Is this GPU or HPC node fit for a job?
 ///

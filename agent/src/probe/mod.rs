@@ -18,7 +18,7 @@ use std::{
 use plimsoll_judge::Data;
 use plimsoll_probes::{Machine, sample_host, sample_storage, storage::ask_mount};
 
-pub(crate) use protocol::{GAP, Message, Order, STEP_BETWEEN, Task};
+pub(crate) use protocol::{GAP, Message, Order, PROBE_VERB, STEP_BETWEEN, Task};
 
 /// What the parent is told goes through here, one JSON object a line.
 type Pipe = Arc<Mutex<std::io::Stdout>>;

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// Time between the two readings of every counter; a little more than the judge asks for, as clocks round down.
 pub(crate) const GAP: Duration = Duration::from_millis(GAP_MS_MIN + 10);
 
+/// The verb with which the binary starts itself as a child.
+pub(crate) const PROBE_VERB: &str = "__probe";
+
 /// What a child says while it waits between two readings.
 pub(crate) const STEP_BETWEEN: &str = "the pause between two readings";
 

@@ -20,7 +20,7 @@ use super::{
     ending::{Ending, Outcome},
     ledger::{self, process_state},
 };
-use crate::probe::{Message, Order, Task};
+use crate::probe::{Message, Order, PROBE_VERB, Task};
 
 /// Most that a child may say: a node with thousands of mounts and log lines says a tenth of it.
 const SAID_BYTES_MAX: usize = 16 << 20;
@@ -68,7 +68,7 @@ impl Child {
         let order = Order { task: job.task.clone(), remaining_ms, asked: job.asked.clone() };
         let started = serde_json::to_string(&order).map_err(std::io::Error::from).and_then(|order| {
             let mut command = Command::new(OURSELVES);
-            command.arg0(format!("plimsoll: {}", job.subject)).arg(crate::cli::PROBE_VERB).arg(order);
+            command.arg0(format!("plimsoll: {}", job.subject)).arg(PROBE_VERB).arg(order);
             command.args(&job.sysroot).current_dir("/");
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
         });

@@ -8,11 +8,11 @@ use plimsoll_model::{
 };
 
 use crate::{
-    Check, Config, Data, State,
+    Config, Data, State,
+    check::{Check, Judge},
     context::{HostContext, StorageContext},
     draft::Judged,
-    log_check,
-    registry::{Judge, checks},
+    log_check, registry,
 };
 
 /// By what the judge judges.
@@ -28,7 +28,7 @@ pub struct Policy<'a> {
 
 impl Policy<'_> {
     fn checks(&self, domain: Domain) -> impl Iterator<Item = &'static Check> {
-        checks().filter(move |check| {
+        registry::all().filter(move |check| {
             check.domain == domain && self.only.is_none_or(|only| only.contains(check.id))
         })
     }

@@ -3,6 +3,7 @@
 //! [`observe`] turns a sample and the one before it into signals; [`decide`] turns signals into findings. The cold
 //! check, the agent and replay are these two functions.
 
+mod check;
 mod checks;
 mod config;
 mod config_values;
@@ -17,6 +18,7 @@ mod observe;
 mod registry;
 mod state;
 
+pub use check::Check;
 pub use config::{Config, ConfigError};
 pub use config_values::{BUDGET_ACCEPTED, parse_budget};
 pub use data::{Data, DataError, LogRule, Threshold, Weight};
@@ -24,5 +26,5 @@ pub use decide::{Policy, decide};
 pub use mounts::{MOUNTS_ASKED_MAX, mounts_to_ask};
 pub use near::nearest;
 pub use observe::{GAP_MS_MIN, observe};
-pub use registry::{Check, checks, find, select};
+pub use registry::{all as checks, find, select};
 pub use state::State;

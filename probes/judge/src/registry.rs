@@ -1,66 +1,21 @@
-//! The registry of checks: what each is called, reads, compares with, and does.
+//! The registry of checks.
 
-use plimsoll_model::{Action, ClearsBy, Domain};
-
-use crate::{
-    context::{HostContext, StorageContext},
-    draft::{Judged, Verdicted},
-};
-
-/// A named rule from signals to findings.
-#[derive(Debug)]
-pub struct Check {
-    /// Its name.
-    pub id: &'static str,
-    /// The domain whose sample it judges.
-    pub domain: Domain,
-    /// What it asks, in one line.
-    pub asks: &'static str,
-    /// The files and calls that it reads.
-    pub reads: &'static [&'static str],
-    /// What it compares with, most binding first.
-    pub compares: &'static str,
-    /// When it warns, fails, or says neither.
-    pub verdicts: &'static str,
-    /// Why anybody should care.
-    pub why: &'static str,
-    /// What ends a problem.
-    pub clears_by: ClearsBy,
-    /// What to do about a problem.
-    pub action: Action,
-    /// The same, in words.
-    pub advice: &'static str,
-    pub(crate) judge: Judge,
-}
-
-/// The rule itself. Most checks say one thing about the node, some say one thing about each of its devices.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Judge {
-    Host(fn(&HostContext<'_>) -> Verdicted),
-    HostDevices(fn(&HostContext<'_>) -> Vec<Judged>),
-    /// Kernel-log checks share one rule and differ in their name.
-    HostLog,
-    StorageDevices(fn(&StorageContext<'_>) -> Vec<Judged>),
-}
+use crate::{check::Check, checks};
 
 /// All checks, in the order in which people read them.
-pub fn checks() -> impl Iterator<Item = &'static Check> + Clone {
-    crate::checks::host::ALL
-        .iter()
-        .copied()
-        .flatten()
-        .chain(crate::checks::storage::ALL.iter().copied().flatten())
+pub fn all() -> impl Iterator<Item = &'static Check> + Clone {
+    checks::host::ALL.iter().copied().flatten().chain(checks::storage::ALL.iter().copied().flatten())
 }
 
 /// The check of this name.
 #[must_use]
 pub fn find(id: &str) -> Option<&'static Check> {
-    checks().find(|check| check.id == id)
+    all().find(|check| check.id == id)
 }
 
 /// The checks that a selector names: a check's name, a domain, or the beginning of names (`storage.mount`).
 pub fn select(selector: &str) -> impl Iterator<Item = &'static Check> {
-    checks().filter(move |check| {
+    all().filter(move |check| {
         check.id == selector || check.id.strip_prefix(selector).is_some_and(|rest| rest.starts_with('.'))
     })
 }

@@ -3,10 +3,9 @@
 use plimsoll_model::{Action, ClearsBy, Device, Domain, Origin, SkipWhy};
 
 use crate::{
-    Check,
+    check::{Check, Judge},
     context::HostContext,
     draft::{Draft, Judged, Verdicted},
-    registry::Judge,
 };
 
 pub(super) static CHECKS: [Check; 3] = [

@@ -3,10 +3,10 @@
 use plimsoll_model::{Action, ClearsBy, Domain, Origin, SkipWhy};
 
 use crate::{
-    Check, Weight,
+    Weight,
+    check::{Check, Judge},
     context::HostContext,
     draft::{Draft, Verdicted},
-    registry::Judge,
 };
 
 /// `TIME_ERROR` of adjtimex(2).

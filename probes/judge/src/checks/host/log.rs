@@ -2,7 +2,7 @@
 
 use plimsoll_model::{Action, ClearsBy, Domain};
 
-use crate::{Check, registry::Judge};
+use crate::check::{Check, Judge};
 
 const READS: &[&str] = &["/dev/kmsg", "/proc/sys/kernel/random/boot_id", "/proc/uptime"];
 const COMPARES: &str =

@@ -5,10 +5,9 @@ use plimsoll_model::{
 };
 
 use crate::{
-    Check,
+    check::{Check, Judge},
     context::HostContext,
     draft::{Draft, Judged, Verdicted},
-    registry::Judge,
 };
 
 /// The order of blocks of 2 MiB among pages of 4 KiB.

@@ -9,7 +9,7 @@ mod memory;
 mod pressure;
 mod processes;
 
-use crate::Check;
+use crate::check::Check;
 
 pub(crate) static ALL: [&[Check]; 8] = [
     &cpu::CHECKS,

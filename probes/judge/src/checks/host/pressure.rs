@@ -3,10 +3,9 @@
 use plimsoll_model::{Action, ClearsBy, Domain, Percent, Pressure, Reading};
 
 use crate::{
-    Check,
+    check::{Check, Judge},
     context::HostContext,
     draft::{Draft, Verdicted},
-    registry::Judge,
 };
 
 pub(super) static CHECKS: [Check; 3] = [

@@ -5,10 +5,9 @@ use std::time::Duration;
 use plimsoll_model::{Action, ClearsBy, Device, Domain, ServiceReading, ServiceState};
 
 use crate::{
-    Check,
+    check::{Check, Judge},
     context::HostContext,
     draft::{Draft, Judged, Verdicted},
-    registry::Judge,
 };
 
 pub(super) static CHECKS: [Check; 3] = [

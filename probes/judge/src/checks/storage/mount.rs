@@ -6,11 +6,10 @@ use plimsoll_model::{
 };
 
 use crate::{
-    Check,
+    check::{Check, Judge},
     context::StorageContext,
     draft::{Draft, Judged, Verdicted},
     mounts::{ExpectedMount, MOUNTS_ASKED_MAX, expected, mounts_to_ask},
-    registry::Judge,
 };
 
 pub(super) static CHECKS: [Check; 5] = [

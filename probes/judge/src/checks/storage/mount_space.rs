@@ -3,7 +3,11 @@
 use plimsoll_model::{Action, ClearsBy, Domain, FileSystemSpace, Mount, Origin, SkipWhy};
 
 use super::mount::each_asked;
-use crate::{Check, context::StorageContext, draft::Judged, registry::Judge};
+use crate::{
+    check::{Check, Judge},
+    context::StorageContext,
+    draft::Judged,
+};
 
 pub(super) static CHECKS: [Check; 2] = [
     Check {

@@ -5,10 +5,9 @@ use plimsoll_model::{
 };
 
 use crate::{
-    Check,
+    check::{Check, Judge},
     context::StorageContext,
     draft::{Draft, Judged, Verdicted},
-    registry::Judge,
 };
 
 pub(super) static CHECKS: [Check; 5] = [

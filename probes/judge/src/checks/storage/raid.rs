@@ -3,10 +3,9 @@
 use plimsoll_model::{Absence, Absent, Action, ClearsBy, Device, Domain, MdArray, Origin, SkipWhy};
 
 use crate::{
-    Check,
+    check::{Check, Judge},
     context::StorageContext,
     draft::{Draft, Judged, Verdicted},
-    registry::Judge,
 };
 
 pub(super) static CHECKS: [Check; 1] = [Check {
