@@ -178,13 +178,7 @@ fn hugepage_pool(context: &HostContext<'_>, pool: &HugepagePool) -> Verdicted {
     };
     let free_min = free_min.unwrap_or(0);
     draft.expect(format!("at least {want} pages, {free_min} free"), origin);
-    Ok(if total < want {
-        draft.warn(is)
-    } else if free < free_min {
-        draft.warn(is)
-    } else {
-        draft.pass(is)
-    })
+    Ok(if total < want || free < free_min { draft.warn(is) } else { draft.pass(is) })
 }
 
 fn thp(context: &HostContext<'_>) -> Verdicted {
