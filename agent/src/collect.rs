@@ -3,15 +3,15 @@
 use std::{collections::BTreeSet, ffi::OsString, time::Instant};
 
 use jiff::Timestamp;
-use plimsoll_judge::{Config, Data, mounts_to_ask};
+use plimsoll_judge::{Config, Data, MOUNTS_ASKED_MAX, mounts_to_ask};
 use plimsoll_model::{
-    Absence, Absent, Blame, Body, Clock, Domain, Failure, MountAnswer, MountPoint, Reading, SAMPLE_VERSION,
-    Sample,
+    Absence, Absent, Blame, Body, Clock, Domain, Failure, Mount, MountAnswer, MountPoint, NvmeController,
+    Reading, SAMPLE_VERSION, Sample, StorageSample,
 };
 use plimsoll_probes::Asked;
 
 use crate::{
-    probe::{Message, STEP_BETWEEN, Task},
+    probe::{DriveAnswer, Message, STEP_BETWEEN, Setup, Task},
     supervise::{Ending, Interrupts, Job, Ledger, Outcome, run},
 };
 
@@ -28,45 +28,126 @@ pub(crate) struct Wanted<'a> {
 /// Two samples of each domain, in time; or, for a domain, one that says why there are none.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
-    pub(crate) samples: Vec<(Option<Sample>, Sample)>,
+    pub(crate) samples: Vec<Pair>,
     pub(crate) interrupted: bool,
+}
+
+/// The two samples of one domain.
+#[derive(Debug)]
+pub(crate) struct Pair {
+    pub(crate) first: Option<Sample>,
+    pub(crate) second: Sample,
+    /// When the second arrived here: the node's clocks have gone on since.
+    pub(crate) arrived: Instant,
+}
+
+/// What children that were asked about one thing each have said.
+#[derive(Default)]
+struct Answers {
+    mounts: Vec<MountAnswer>,
+    drives: Vec<DriveAnswer>,
+}
+
+/// What must be known before anything is collected, or why it cannot be.
+pub(crate) fn setup(
+    config: Option<String>,
+    sysroot: Option<OsString>,
+    deadline: Instant,
+    interrupts: &Interrupts,
+) -> Result<Setup, SetupError> {
+    let mut answer = None;
+    let job =
+        Job { subject: "setup".to_owned(), task: Task::Setup(config), asked: Asked::default(), sysroot };
+    let pack = run(vec![job], deadline, None, interrupts, |_, message| {
+        match message {
+            Message::Setup(setup) => answer = Some(Ok(*setup)),
+            Message::BadTree(error) => answer = Some(Err(SetupError::Tree(error))),
+            _ => {}
+        }
+        Vec::new()
+    });
+    match (answer, pack.outcomes.first()) {
+        (Some(answer), _) => answer,
+        (None, _) if pack.interrupted => Err(SetupError::Interrupted),
+        (None, Some(outcome)) => Err(SetupError::Silent(outcome.told())),
+        (None, None) => Err(SetupError::Silent("it was never started".to_owned())),
+    }
+}
+
+/// The configuration could not be had.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SetupError {
+    #[error("{0}")]
+    Tree(String),
+    #[error("interrupted before anything was collected")]
+    Interrupted,
+    #[error("nothing was judged, as reading the configuration came to nothing: {0}")]
+    Silent(String),
 }
 
 /// Collects until `deadline` at the latest.
 pub(crate) fn collect(wanted: &Wanted<'_>, deadline: Instant, interrupts: &Interrupts) -> Collected {
     // A tree's mounts are lines in a file; nothing there can hang for ever.
     let ledger = if wanted.sysroot.is_none() { Ledger::open() } else { None };
-    let mut heard: Vec<(Domain, Sample)> = Vec::new();
-    let mut answers: Vec<MountAnswer> = Vec::new();
+    let mut heard: Vec<(Domain, Sample, Instant)> = Vec::new();
+    let mut answers = Answers::default();
     let jobs = wanted.domains.iter().map(|domain| domain_job(wanted, *domain)).collect();
     let pack = run(jobs, deadline, ledger.as_ref(), interrupts, |job, message| {
         match (message, domain_of(&job.task)) {
             (Message::Sample(sample), Some(domain)) if sample.body.domain() == domain => {
-                let is_first = !heard.iter().any(|(known, _)| *known == domain);
-                let mounts = if is_first { mount_jobs(wanted, &sample) } else { Vec::new() };
-                heard.push((domain, *sample));
-                mounts
+                let is_first = !heard.iter().any(|(known, ..)| *known == domain);
+                let jobs = if is_first { jobs_for(wanted, &sample) } else { Vec::new() };
+                heard.push((domain, *sample, Instant::now()));
+                jobs
             }
             (Message::Mount(answer), None) => {
-                answers.push(*answer);
+                answers.mounts.push(*answer);
+                Vec::new()
+            }
+            (Message::Drive(answer), None) => {
+                answers.drives.push(*answer);
                 Vec::new()
             }
             _ => Vec::new(),
         }
     });
-    for outcome in &pack.outcomes {
-        if let Task::Mount(point) = &outcome.job.task
-            && !answers.iter().any(|answer| answer.point == *point)
-        {
-            answers.push(no_answer(point, outcome));
-        }
-    }
+    answers.fill(&pack.outcomes);
     let samples = wanted.domains.iter().map(|domain| {
         let outcome = pack.outcomes.iter().find(|outcome| domain_of(&outcome.job.task) == Some(*domain));
-        let of_domain = heard.iter().filter(|(known, _)| known == domain).map(|(_, sample)| sample.clone());
-        pair(*domain, of_domain.collect(), outcome, &answers)
+        let of_domain = heard.iter().filter(|(known, ..)| known == domain);
+        pair(*domain, of_domain.map(|(_, sample, at)| (sample.clone(), *at)).collect(), outcome, &answers)
     });
     Collected { samples: samples.collect(), interrupted: pack.interrupted }
+}
+
+impl Answers {
+    /// Says for each that gave no answer why.
+    fn fill(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes {
+            match &outcome.job.task {
+                Task::Mount(point) if !self.mounts.iter().any(|answer| answer.point == *point) => {
+                    self.mounts.push(no_answer(point, outcome));
+                }
+                Task::Drive(name) if !self.drives.iter().any(|answer| answer.name == *name) => {
+                    let silent = Reading::new(format!("/dev/{name}"), 0, Err(absent(outcome)));
+                    self.drives.push(DriveAnswer { name: name.clone(), readings: [silent.clone(), silent] });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Puts the answers into the first or second sample.
+    fn put_into(&self, storage: &mut StorageSample, which: usize) {
+        storage.answers.clone_from(&self.mounts);
+        let plimsoll_model::Outcome::Value(controllers) = &mut storage.nvme.outcome else { return };
+        for controller in controllers {
+            let answer = self.drives.iter().find(|answer| answer.name == controller.name);
+            if let Some(reading) = answer.and_then(|answer| answer.readings.get(which)) {
+                controller.smart.clone_from(reading);
+            }
+        }
+    }
 }
 
 fn domain_job(wanted: &Wanted<'_>, domain: Domain) -> Job {
@@ -85,41 +166,54 @@ const fn domain_of(task: &Task) -> Option<Domain> {
     match task {
         Task::Host => Some(Domain::Host),
         Task::Storage => Some(Domain::Storage),
-        Task::Mount(_) => None,
+        Task::Mount(_) | Task::Drive(_) | Task::Setup(_) => None,
     }
 }
 
-fn mount_jobs(wanted: &Wanted<'_>, sample: &Sample) -> Vec<Job> {
+/// Each mount and each drive that the first sample of storage names is asked by itself.
+fn jobs_for(wanted: &Wanted<'_>, sample: &Sample) -> Vec<Job> {
     let Body::Storage(storage) = &sample.body else { return Vec::new() };
-    let job = |mount: &plimsoll_model::Mount| Job {
-        // With its device number: another file system mounted at the same place is another subject.
-        subject: format!("mount {} {}", mount.point, mount.device_number),
-        task: Task::Mount(mount.point.clone()),
+    let job = |subject: String, task: Task| Job {
+        subject,
+        task,
         asked: Asked::default(),
         sysroot: wanted.sysroot.clone(),
     };
-    mounts_to_ask(storage, wanted.config, wanted.data).into_iter().map(job).collect()
+    let mounts = mounts_to_ask(storage, wanted.config, wanted.data).into_iter().take(MOUNTS_ASKED_MAX);
+    // With its device number: another file system mounted at the same place is another subject.
+    let of_mount = |mount: &Mount| {
+        job(format!("mount {} {}", mount.point, mount.device_number), Task::Mount(mount.point.clone()))
+    };
+    let is_asked =
+        |drive: &&NvmeController| matches!(drive.smart.get(), Err(a) if a.kind == Absence::NotAsked);
+    let drives = storage.nvme.ok().into_iter().flatten().filter(is_asked);
+    let of_drive =
+        |drive: &NvmeController| job(format!("drive {}", drive.name), Task::Drive(drive.name.clone()));
+    mounts.map(of_mount).chain(drives.map(of_drive)).collect()
 }
 
-/// The two samples of a domain, the mounts' answers added; or a failed one when its child did not bring both.
+/// The two samples of a domain, the answers added; or a failed one when its child did not bring both.
 fn pair(
     domain: Domain,
-    mut samples: Vec<Sample>,
+    mut samples: Vec<(Sample, Instant)>,
     outcome: Option<&Outcome>,
-    answers: &[MountAnswer],
-) -> (Option<Sample>, Sample) {
-    for sample in &mut samples {
+    answers: &Answers,
+) -> Pair {
+    for (which, (sample, _)) in samples.iter_mut().enumerate() {
         if let Body::Storage(storage) = &mut sample.body {
-            storage.answers = answers.to_vec();
+            answers.put_into(storage, which);
         }
     }
     let mut samples = samples.into_iter();
     match (samples.next(), samples.next(), outcome.map(|outcome| &outcome.ending)) {
-        (Some(first), Some(second), Some(Ending::Complete)) => (Some(first), second),
+        (Some((first, _)), Some((second, arrived)), Some(Ending::Complete)) => {
+            Pair { first: Some(first), second, arrived }
+        }
         _ => {
             let clock = Clock { wall: Timestamp::now(), since_boot: None, boot_id: None };
             let body = Body::Failed { domain, failure: failure(domain, outcome) };
-            (None, Sample { version: SAMPLE_VERSION, clock, body })
+            let second = Sample { version: SAMPLE_VERSION, clock, body };
+            Pair { first: None, second, arrived: Instant::now() }
         }
     }
 }
@@ -173,32 +267,19 @@ fn failure(domain: Domain, outcome: Option<&Outcome>) -> Failure {
 /// What stands for the answer of a mount that gave none.
 fn no_answer(point: &MountPoint, outcome: &Outcome) -> MountAnswer {
     let at = outcome.last_step.clone().unwrap_or_else(|| format!("statvfs({point})"));
-    let took = outcome.took.as_secs_f64();
-    let (kind, detail) = match &outcome.ending {
-        Ending::TimedOut => (Absence::TimedOut, format!("no answer within {took:.1} s")),
-        Ending::LeftStuck(pid) => (
-            Absence::TimedOut,
-            format!("no answer within {took:.1} s; the probe (pid {pid}) cannot be killed and was left"),
-        ),
-        Ending::StillStuck(stuck) => (
-            Absence::TimedOut,
-            format!("a probe of an earlier run (pid {}) still hangs in it; none was started", stuck.pid),
-        ),
-        Ending::Stopped => (Absence::NotAsked, "the probe was stopped (SIGSTOP) from outside".to_owned()),
-        Ending::Killed(signal) => (Absence::NotAsked, format!("the probe was killed by signal {signal}")),
-        Ending::Complete => (Absence::NotAsked, "the probe said nothing".to_owned()),
-        Ending::Exited(code) => (Absence::NotAsked, format!("the probe ended with status {code}")),
-        Ending::Garbled(why) => (Absence::NotAsked, format!("the probe: {why}")),
-        Ending::Bug(bug) => (Absence::NotAsked, format!("this is a bug in plimsoll: {bug}")),
-        Ending::NotStarted(error) => (Absence::NotAsked, format!("cannot start a probe: {error}")),
-        Ending::NoTime => (Absence::NotAsked, "no time was left to ask it".to_owned()),
-        Ending::Interrupted => (Absence::NotAsked, "interrupted before it answered".to_owned()),
-    };
-    let absent = Absent::new(kind, detail);
     MountAnswer {
         point: point.clone(),
-        space: Reading::new(at.clone(), 0, Err(absent.clone())),
-        write: Reading::new(at, 0, Err(absent)),
+        space: Reading::new(at.clone(), 0, Err(absent(outcome))),
+        write: Reading::new(at, 0, Err(absent(outcome))),
         took_ms: u64::try_from(outcome.took.as_millis()).unwrap_or(u64::MAX),
     }
+}
+
+/// Why one thing that was asked by itself gave no answer. Silence is its own fault, everything else ours.
+fn absent(outcome: &Outcome) -> Absent {
+    let kind = match outcome.ending {
+        Ending::TimedOut | Ending::LeftStuck(_) | Ending::StillStuck(_) => Absence::TimedOut,
+        _ => Absence::NotAsked,
+    };
+    Absent::new(kind, outcome.told())
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 /// The same text with control characters, which could drive a terminal, and characters that reorder or hide what
 /// stands beside them, made visible as `\u{…}`.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_harmful) {
         return Cow::Borrowed(text);
     }

@@ -4,4 +4,6 @@ mod check;
 mod clean;
 mod wrap;
 
+pub use clean::clean;
+
 pub use check::{Style, check_list, check_list_json, explanation, json, junit, nagios, schema, table};

@@ -150,6 +150,14 @@ impl Machine {
         String::from_utf8(bytes).map_err(|_| Absent::new(Absence::Malformed, "not text"))
     }
 
+    /// A text file whose bytes may be anything, because a user chose some of them.
+    ///
+    /// # Errors
+    /// As [`Machine::text`], but for the text.
+    pub fn lossy_text(&self, path: &str) -> Result<String, Absent> {
+        self.bytes(path, FILE_BYTES_MAX).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// A file's bytes, whole.
     ///
     /// # Errors
@@ -200,6 +208,12 @@ impl Machine {
     #[must_use]
     pub fn has_directory(&self, path: &str) -> bool {
         self.open(path.as_bytes(), OFlags::PATH | OFlags::DIRECTORY).is_ok()
+    }
+
+    /// Whether anything is there, of whatever kind.
+    #[must_use]
+    pub fn exists(&self, path: &str) -> bool {
+        self.open(path.as_bytes(), OFlags::PATH).is_ok_and(|_| true)
     }
 
     /// Where a symbolic link points, as it is written.

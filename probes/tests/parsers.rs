@@ -136,6 +136,40 @@ fn of_mounts_over_each_other_only_the_last_is_seen() {
 }
 
 #[test]
+fn a_mount_below_a_later_one_is_hidden_and_one_on_it_is_not() {
+    let table = b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n\
+        2 1 8:2 / /a/b rw - ext4 /dev/sda2 rw\n\
+        3 1 0:9 / /a rw - tmpfs tmpfs rw\n\
+        4 3 8:3 / /a/c rw - ext4 /dev/sda3 rw\n\
+        9 77 8:4 / /strange rw - ext4 /dev/sda4 rw\n";
+    let mounts = parse::mountinfo(table).expect("a mount table");
+    let seen: Vec<_> = mounts.iter().map(|mount| mount.point.0.as_str()).collect();
+    assert_eq!(seen, ["/", "/a", "/a/c", "/strange"]);
+}
+
+#[test]
+fn a_root_that_stands_last_in_its_table_hides_nothing() {
+    let table = b"22 27 0:21 / /proc rw - proc proc rw\n25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw\n27 1 8:1 / / rw - ext4 /dev/sda1 rw\n";
+    assert_eq!(parse::mountinfo(table).expect("a mount table").len(), 3);
+}
+
+#[test]
+fn an_ext4_that_refuses_writes_is_read_only_whatever_its_flags_say() {
+    let table = b"1 0 8:1 / / rw - ext4 /dev/sda1 rw,errors=remount-ro,emergency_ro\n2 1 8:2 / /x rw - ext4 /dev/sda2 rw,shutdown\n";
+    let mounts = parse::mountinfo(table).expect("a mount table");
+    let told: Vec<_> = mounts.iter().map(|mount| (mount.read_only, mount.shut_down)).collect();
+    assert_eq!(told, [(true, false), (false, true)]);
+}
+
+#[test]
+fn a_frequency_that_moves_is_no_nominal_one() {
+    let mhz = |text: &str| parse::cpuinfo_mhz(text).ok().map(|mhz| mhz.0);
+    assert_eq!(mhz("model name : Xeon(R) CPU @ 2.00GHz\ncpu MHz : 800.1\nflags : aperfmperf\n"), Some(2000));
+    assert_eq!(mhz("model name : EPYC\ncpu MHz : 800.1\nflags : fpu aperfmperf\n"), None);
+    assert_eq!(mhz("model name : EPYC\ncpu MHz : 2445.4\nflags : fpu\n"), Some(2445));
+}
+
+#[test]
 fn pages_are_counted_for_the_size_that_they_were_asked_in() {
     let line = "hugepages=7 default_hugepagesz=1G hugepagesz=2M hugepages=0:512,1:512";
     let asked = |page| parse::hugepages_asked(line, page, Bytes(2 << 20)).expect("numbers");

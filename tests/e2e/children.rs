@@ -230,3 +230,59 @@ fn a_read_that_never_ends_costs_its_domain_and_is_named() {
     }
     assert!(report.findings.iter().any(|f| f.check.0.starts_with("storage.") && f.verdict == Verdict::Pass));
 }
+
+#[test]
+fn a_configuration_that_cannot_be_read_for_hanging_ends_within_the_budget() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().join("silent");
+    let Some(_silent) = Silent::at(&place, "fuse") else { return };
+    for flag in ["--config", "--sysroot"] {
+        let mut command = plimsoll();
+        command.args(["check", "--budget", "1s", flag]).arg(place.join("plimsoll.toml"));
+        let began = Instant::now();
+        let output = command.output().expect("the binary starts");
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!((output.status.code(), out(&output)), (Some(3), String::new()));
+        assert!(
+            plimsoll_tests::err(&output).contains("no answer within"),
+            "{}",
+            plimsoll_tests::err(&output)
+        );
+    }
+}
+
+#[test]
+fn a_reader_that_does_not_read_leaves_the_command_to_be_ended_by_a_signal() {
+    let tree = healthy_tree();
+    let mut table = String::new();
+    for n in 0..240 {
+        table.push_str(&format!("{} 27 8:{n} / /many/{n} rw - ext4 /dev/sd{n} rw\n", 100 + n));
+    }
+    let root = "27 1 259:1 / / rw,relatime - ext4 /dev/nvme0n1p1 rw\n";
+    tree.write("/proc/self/mountinfo", format!("{root}{table}").as_bytes());
+    let mut check = start(&["--sysroot", tree.arg()]);
+    // Once it writes more than the pipe holds, it waits for us, and has no child left.
+    wait_for("a report that does not fit into a pipe", || {
+        let asleep = state(check.id()) == Some('S') && children(check.id(), "plimsoll:").is_empty();
+        let waits = std::fs::read_to_string(format!("/proc/{}/wchan", check.id())).unwrap_or_default();
+        (asleep && (waits.contains("pipe_write") || waits.trim() == "0")).then_some(())
+    });
+    send(check.id(), Signal::TERM);
+    let status = wait_for("the command to end", || check.try_wait().expect("it can be asked"));
+    assert_eq!(status.code(), None, "ended by the signal itself");
+}
+
+#[test]
+fn a_ledger_that_somebody_locks_or_spoils_holds_nobody_up() {
+    let Some(freezer) = Freezer::new() else { return };
+    freezer.freeze();
+    let ledger = std::path::Path::new("/run/plimsoll");
+    std::fs::create_dir_all(ledger).expect("its directory");
+    let lock = std::fs::File::create(ledger.join("lock")).expect("its lock");
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
+    let began = Instant::now();
+    let report = check(&["--only", "storage.mount", "--budget", "1s"]);
+    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert_eq!(responds(&report, freezer.arg()).0, Verdict::Unknown { blame: Blame::Device });
+    assert_eq!(responds(&report, "/").0, Verdict::Pass);
+}

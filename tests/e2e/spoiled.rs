@@ -27,6 +27,8 @@ const TIME_MAX: Duration = Duration::from_secs(6);
 
 /// Whether a source (`/sys/a*/{b,c}`) is about this file.
 fn is_about(source: &str, file: &str) -> bool {
+    // In a machine `device` is a link and this the port above it; in the tree it is a directory.
+    let source = &source.replace("/device/../", "/");
     if let Some((before, rest)) = source.split_once('{')
         && let Some((names, after)) = rest.split_once('}')
     {

@@ -13,12 +13,13 @@ use plimsoll_dashboard::{Style, check_list, check_list_json, json, junit, nagios
 use plimsoll_judge::{
     BUDGET_ACCEPTED, Data, Policy, State, checks, decide, nearest, observe, parse_budget, select,
 };
-use plimsoll_model::{Clock, Exit, Finding, NodeIdentity, Overall, Report, SCHEMA_VERSION, Summary};
-use plimsoll_probes::{Machine, parse};
+use plimsoll_model::{
+    Clock, Exit, Finding, NodeIdentity, Overall, Report, SCHEMA_VERSION, SinceBoot, Summary,
+};
 
 use super::{VerbError, print};
 use crate::{
-    collect::{Collected, Wanted, collect},
+    collect::{Collected, Pair, Wanted, collect, setup},
     config_file,
     supervise::Interrupts,
 };
@@ -88,14 +89,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8, VerbError> {
         .map_err(|error| VerbError::own(anyhow!(error).context("cannot catch signals")))?;
     let data = Data::built_in().map_err(VerbError::own)?;
     let sysroot = match &arguments.sysroot {
-        Some(path) => Some(std::path::absolute(path).map_err(VerbError::usage)?),
+        Some(path) => Some(std::path::absolute(path).map_err(VerbError::usage)?.into_os_string()),
         None => None,
     };
-    let machine = match &sysroot {
-        Some(path) => Machine::tree(path).map_err(VerbError::usage)?,
-        None => Machine::live(),
-    };
-    let config = config_file::load(arguments.config.as_deref(), &machine, &data).map_err(VerbError::usage)?;
+    let deadline = |budget: Duration| began + (budget - RESERVE.min(budget / 2));
+    let setup = setup(
+        named_config(arguments)?,
+        sysroot.clone(),
+        deadline(arguments.budget.unwrap_or(BUDGET)),
+        &interrupts,
+    )
+    .map_err(VerbError::setup)?;
+    let config = config_file::parse(setup.config, &data).map_err(|error| {
+        let of_tree = arguments.sysroot.as_ref().filter(|_| arguments.config.is_none());
+        let place = of_tree.map_or(String::new(), |tree| format!("in {}: ", tree.display()));
+        VerbError::usage(anyhow!("{place}{error}"))
+    })?;
     let budget = arguments.budget.or(config.check.budget).unwrap_or(BUDGET);
     let domains = checks()
         .filter(|check| only.as_ref().is_none_or(|only| only.contains(check.id)))
@@ -105,15 +114,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8, VerbError> {
         domains,
         config: &config,
         data: &data,
-        sysroot: sysroot.map(PathBuf::into_os_string),
+        sysroot,
         admit_injected_log: arguments.admit_injected_log,
     };
-    let collected = collect(&wanted, began + (budget - RESERVE.min(budget / 2)), &interrupts);
+    let collected = collect(&wanted, deadline(budget), &interrupts);
+    interrupts.release();
     let policy = Policy { config: &config, data: &data, only: only.as_ref() };
-    let report = judge(&collected, &policy, &machine, began);
+    let sysroot = arguments.sysroot.as_ref().map(|path| path.display().to_string());
+    let report = judge(&collected, &policy, NodeIdentity { hostname: setup.hostname, sysroot }, began);
     let style = Style { all: arguments.all, columns: print::terminal_columns(), colour: print::colour() };
     print::result(&render(arguments, &report, &style)?)?;
     Ok(status(arguments, &report))
+}
+
+/// The configuration that was named on the command line or in the environment, as an absolute path.
+fn named_config(arguments: &Arguments) -> Result<Option<String>, VerbError> {
+    let Some(path) = &arguments.config else { return Ok(None) };
+    let absolute = std::path::absolute(path).map_err(VerbError::usage)?;
+    match absolute.into_os_string().into_string() {
+        Ok(path) => Ok(Some(path)),
+        Err(path) => {
+            Err(VerbError::usage(anyhow!("the configuration's path {} is not UTF-8", path.display())))
+        }
+    }
 }
 
 /// The checks that the selectors name; `None` when there are no selectors.
@@ -132,15 +155,15 @@ fn selected(selectors: &[String]) -> Result<Option<BTreeSet<&'static str>>, Verb
     Ok((!selectors.is_empty()).then_some(only))
 }
 
-fn judge(collected: &Collected, policy: &Policy<'_>, machine: &Machine, began: Instant) -> Report {
+fn judge(collected: &Collected, policy: &Policy<'_>, node: NodeIdentity, began: Instant) -> Report {
     let mut findings = Vec::new();
-    for (first, second) in &collected.samples {
+    for Pair { first, second, arrived } in &collected.samples {
         // The same two steps as the agent's, from an empty state: the first sample gives what the second compares with.
         let mut state = State::default();
         if let Some(first) = first {
             state = decide(&state, &observe(None, first), policy, &first.clock).0;
         }
-        let now = now(machine);
+        let now = later(&second.clock, arrived.elapsed());
         let (_, judged) = decide(&state, &observe(first.as_ref(), second), policy, &now);
         findings.extend(judged);
     }
@@ -149,10 +172,7 @@ fn judge(collected: &Collected, policy: &Policy<'_>, machine: &Machine, began: I
     Report {
         schema_version: SCHEMA_VERSION,
         plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
-        node: NodeIdentity {
-            hostname: machine.text("/proc/sys/kernel/hostname").and_then(|text| parse::one_line(&text)).ok(),
-            sysroot: machine.sysroot().map(|path| path.display().to_string()),
-        },
+        node,
         judged_at: Timestamp::now(),
         took_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         interrupted: collected.interrupted,
@@ -162,8 +182,11 @@ fn judge(collected: &Collected, policy: &Policy<'_>, machine: &Machine, began: I
     }
 }
 
-fn now(machine: &Machine) -> Clock {
-    machine.clock()
+/// The node's clocks so much later.
+fn later(clock: &Clock, by: Duration) -> Clock {
+    let ms = u64::try_from(by.as_millis()).unwrap_or(u64::MAX);
+    let since_boot = clock.since_boot.map(|then| SinceBoot(then.0.saturating_add(ms)));
+    Clock { wall: Timestamp::now(), since_boot, boot_id: clock.boot_id.clone() }
 }
 
 /// Most serious first; within a verdict in the order of the registry.

@@ -9,7 +9,7 @@ use std::{ffi::OsString, process::ExitCode};
 use clap::{Parser, Subcommand};
 use plimsoll_model::Exit;
 
-use crate::probe::PROBE_VERB;
+use crate::{collect::SetupError, probe::PROBE_VERB};
 
 /// Is this GPU or HPC node fit for a job?
 ///
@@ -66,6 +66,16 @@ impl VerbError {
     /// The command line or the configuration is wrong.
     pub(crate) fn usage(source: impl Into<anyhow::Error>) -> Self {
         Self { exit: Exit::Usage, source: source.into() }
+    }
+
+    /// Nothing could be collected.
+    pub(crate) fn setup(error: SetupError) -> Self {
+        let exit = match error {
+            SetupError::Tree(_) => Exit::Usage,
+            SetupError::Interrupted => Exit::Interrupted,
+            SetupError::Silent(_) => Exit::Undecided,
+        };
+        Self { exit, source: error.into() }
     }
 
     /// Something of ours went wrong, so nothing can be said of the node.

@@ -2,6 +2,8 @@
 
 use std::io::{self, ErrorKind, IsTerminal, Write as _};
 
+use plimsoll_dashboard::clean;
+
 use super::VerbError;
 
 /// Writes a result to standard output, whole. A reader that has gone away is no error: it has what it wanted.
@@ -18,7 +20,9 @@ pub(super) fn result(text: &str) -> Result<(), VerbError> {
 /// Writes an error to standard error.
 pub(super) fn error(text: &str) {
     // When standard error is gone too, the exit status still tells.
-    let _ = writeln!(io::stderr(), "plimsoll: {text}");
+    // A message may quote a file that somebody else wrote.
+    let harmless: Vec<_> = text.lines().map(clean).collect();
+    let _ = writeln!(io::stderr(), "plimsoll: {}", harmless.join("\n"));
 }
 
 /// Width of the terminal, when there is one and it tells.

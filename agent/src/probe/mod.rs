@@ -16,9 +16,15 @@ use std::{
 };
 
 use plimsoll_judge::Data;
-use plimsoll_probes::{Machine, sample_host, sample_storage, storage::ask_mount};
+use plimsoll_probes::{
+    Machine, parse, sample_host, sample_storage,
+    storage::{ask_mount, health},
+};
 
-pub(crate) use protocol::{GAP, Message, Order, PROBE_VERB, STEP_BETWEEN, Task};
+use crate::config_file;
+
+use protocol::GAP;
+pub(crate) use protocol::{DriveAnswer, Message, Order, PROBE_VERB, STEP_BETWEEN, Setup, Task};
 
 /// What the parent is told goes through here, one JSON object a line.
 type Pipe = Arc<Mutex<std::io::Stdout>>;
@@ -51,8 +57,8 @@ pub(crate) fn run(order: &str, sysroot: Option<&OsStr>) -> ExitCode {
         Some(path) => match Machine::tree(Path::new(path)) {
             Ok(machine) => machine,
             Err(error) => {
-                tell(&pipe, &Message::Bug(error.to_string()));
-                return ExitCode::from(3);
+                tell(&pipe, &Message::BadTree(error.to_string()));
+                return ExitCode::SUCCESS;
             }
         },
     }
@@ -79,5 +85,25 @@ fn collect(order: &Order, machine: &Machine, data: &Data, pipe: &Pipe) {
         Task::Host => twice(&|| sample_host(machine, data, &order.asked)),
         Task::Storage => twice(&|| sample_storage(machine, data)),
         Task::Mount(point) => tell(pipe, &Message::Mount(Box::new(ask_mount(machine, point)))),
+        Task::Drive(name) => tell(pipe, &Message::Drive(Box::new(ask_drive(machine, name)))),
+        Task::Setup(config) => {
+            machine.step("the configuration");
+            let config = config_file::read(machine, config.as_deref());
+            let hostname =
+                machine.text("/proc/sys/kernel/hostname").and_then(|text| parse::one_line(&text)).ok();
+            tell(pipe, &Message::Setup(Box::new(Setup { config, hostname })));
+        }
     }
+}
+
+fn ask_drive(machine: &Machine, name: &str) -> DriveAnswer {
+    machine.begin_sample();
+    let first = health(machine, name);
+    let second = if first.ok().is_some() {
+        std::thread::sleep(GAP);
+        health(machine, name)
+    } else {
+        first.clone()
+    };
+    DriveAnswer { name: name.to_owned(), readings: [first, second] }
 }

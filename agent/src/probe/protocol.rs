@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use plimsoll_judge::GAP_MS_MIN;
-use plimsoll_model::{MountAnswer, MountPoint, Sample};
+use plimsoll_model::{MountAnswer, MountPoint, Reading, Sample, SmartLog};
 use plimsoll_probes::Asked;
 use serde::{Deserialize, Serialize};
+
+use crate::config_file::ConfigText;
 
 /// Time between the two readings of every counter; a little more than the judge asks for, as clocks round down.
 pub(crate) const GAP: Duration = Duration::from_millis(GAP_MS_MIN + 10);
@@ -26,6 +28,10 @@ pub(crate) enum Task {
     Storage,
     /// One mount's answer.
     Mount(MountPoint),
+    /// Two readings of one drive's health log.
+    Drive(String),
+    /// The configuration: this file, or the default one.
+    Setup(Option<String>),
 }
 
 /// What the parent tells a child on its command line.
@@ -39,6 +45,20 @@ pub(crate) struct Order {
     pub(crate) asked: Asked,
 }
 
+/// Two readings of a drive's health log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct DriveAnswer {
+    pub(crate) name: String,
+    pub(crate) readings: [Reading<SmartLog>; 2],
+}
+
+/// What must be known before anything is collected.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub(crate) config: ConfigText,
+    pub(crate) hostname: Option<String>,
+}
+
 /// What a child tells its parent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -49,6 +69,12 @@ pub(crate) enum Message {
     Sample(Box<Sample>),
     /// A mount's answer.
     Mount(Box<MountAnswer>),
+    /// A drive's health log.
+    Drive(Box<DriveAnswer>),
+    /// The configuration.
+    Setup(Box<Setup>),
+    /// The tree that should stand in for the machine cannot.
+    BadTree(String),
     /// It cannot go on, and that is our fault.
     Bug(String),
 }

@@ -16,9 +16,8 @@ use rustix::{
 };
 
 use super::{
-    Ledger,
     ending::{Ending, Outcome},
-    ledger::{self, process_state},
+    ledger::process_state,
 };
 use crate::probe::{Message, Order, PROBE_VERB, Task};
 
@@ -163,7 +162,7 @@ impl Child {
             (None, None, Some(status)) => from_status(status),
             (None, None, None) => Ending::Garbled("it closed its pipe and stayed"),
         };
-        Outcome { ending, ..leaving.outcome(None) }
+        Outcome { ending, ..leaving.outcome() }
     }
 
     /// Closes the pipe, which tells the child to go.
@@ -221,14 +220,10 @@ impl Leaving {
         }
     }
 
-    /// What came of it. One that stays in spite of SIGKILL is written down.
-    pub(super) fn outcome(mut self, ledger: Option<&Ledger>) -> Outcome {
-        let pid = self.process.id();
+    /// What came of it. One that stays in spite of SIGKILL is left.
+    pub(super) fn outcome(mut self) -> Outcome {
         if !self.has_gone() {
-            self.ending = Ending::LeftStuck(pid);
-            if let Some(ledger) = ledger {
-                ledger.record(&self.job.subject, pid, ledger::start_ticks(pid));
-            }
+            self.ending = Ending::LeftStuck(self.process.id());
         }
         Outcome { job: self.job, ending: self.ending, last_step: self.last_step, took: self.took }
     }

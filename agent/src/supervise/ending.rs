@@ -54,4 +54,27 @@ impl Outcome {
     pub(super) fn never(job: Job, interrupted: bool) -> Self {
         Self::new(job, if interrupted { Ending::Interrupted } else { Ending::NoTime })
     }
+
+    /// What happened, for people.
+    pub(crate) fn told(&self) -> String {
+        let took = self.took.as_secs_f64();
+        match &self.ending {
+            Ending::TimedOut => format!("no answer within {took:.1} s"),
+            Ending::LeftStuck(pid) => {
+                format!("no answer within {took:.1} s; the probe (pid {pid}) cannot be killed and was left")
+            }
+            Ending::StillStuck(stuck) => {
+                format!("a probe of an earlier run (pid {}) still hangs in it; none was started", stuck.pid)
+            }
+            Ending::Stopped => "the probe was stopped (SIGSTOP) from outside".to_owned(),
+            Ending::Killed(signal) => format!("the probe was killed by signal {signal}"),
+            Ending::Complete => "the probe said nothing".to_owned(),
+            Ending::Exited(code) => format!("the probe ended with status {code}"),
+            Ending::Garbled(why) => format!("the probe: {why}"),
+            Ending::Bug(bug) => format!("this is a bug in plimsoll: {bug}"),
+            Ending::NotStarted(error) => format!("cannot start a probe: {error}"),
+            Ending::NoTime => "no time was left to ask".to_owned(),
+            Ending::Interrupted => "interrupted before the answer".to_owned(),
+        }
+    }
 }

@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use serde::{Deserialize, Serialize};
 
 const ENTRIES_MAX: usize = 256;
-const BYTES_MAX: u64 = 256 << 10;
+const BYTES_MAX: u64 = 4 << 20;
 /// Others hold the lock for microseconds; longer means that something is wrong, and a check must go on.
 const LOCK_WAIT: Duration = Duration::from_millis(50);
 
@@ -35,31 +35,37 @@ pub(crate) struct Stuck {
 pub(crate) struct Ledger {
     directory: PathBuf,
     boot_id: String,
+    known: Vec<Stuck>,
 }
 
 impl Ledger {
     /// Opens the ledger of this user, or gives none where no private directory can be had.
     pub(crate) fn open() -> Option<Self> {
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
-        Some(Self { directory: private_directory()?, boot_id })
+        let mut ledger = Self { directory: private_directory()?, boot_id, known: Vec::new() };
+        // Once and without the lock, which nobody may hold us up with: the file is only ever replaced whole.
+        ledger.known = ledger.entries();
+        Some(ledger)
     }
 
     /// The child of an earlier run that still hangs with this subject, if there is one.
     pub(crate) fn still_stuck(&self, subject: &str) -> Option<Stuck> {
-        // No file is the normal case and needs no lock.
-        if !self.file().exists() {
-            return None;
-        }
-        let _lock = self.lock()?;
-        self.entries().into_iter().find(|entry| entry.subject == subject)
+        self.known.iter().find(|entry| entry.subject == subject).cloned()
     }
 
-    /// Writes a child down.
-    pub(crate) fn record(&self, subject: &str, pid: u32, start_ticks: Option<u64>) {
-        let (Some(start_ticks), Some(_lock)) = (start_ticks, self.lock()) else { return };
+    /// Writes children down: subjects and process ids.
+    pub(crate) fn record(&self, stuck: &[(String, u32)]) {
+        if stuck.is_empty() {
+            return;
+        }
+        let Some(_lock) = self.lock() else { return };
         let mut entries = self.entries();
-        entries.truncate(ENTRIES_MAX - 1);
-        entries.push(Stuck { subject: subject.to_owned(), pid, start_ticks, boot_id: self.boot_id.clone() });
+        entries.extend(stuck.iter().filter_map(|(subject, pid)| {
+            let (subject, boot_id) = (subject.clone(), self.boot_id.clone());
+            Some(Stuck { subject, pid: *pid, start_ticks: stat(*pid)?.start_ticks, boot_id })
+        }));
+        let excess = entries.len().saturating_sub(ENTRIES_MAX);
+        entries.drain(..excess);
         // Without it one more child may be started into the hang next time; nothing else depends on it.
         let _ = self.write(&entries);
     }
@@ -134,11 +140,6 @@ fn private_directory() -> Option<PathBuf> {
 fn stat(pid: u32) -> Option<parse::ProcessStat> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
     parse::process_stat(&String::from_utf8_lossy(&text)).ok()
-}
-
-/// When a process was started, in ticks after boot: with its id this names it.
-pub(super) fn start_ticks(pid: u32) -> Option<u64> {
-    stat(pid).map(|stat| stat.start_ticks)
 }
 
 /// `R`, `S`, `D`, `T`, … of a process.

@@ -50,6 +50,7 @@ pub(crate) fn run(
     let mut pack = Pack::default();
     loop {
         while running.len() < CHILDREN_MAX
+            && Instant::now() < deadline
             && let Some(job) = queue.pop_front()
         {
             match start(job, deadline, ledger) {
@@ -57,7 +58,7 @@ pub(crate) fn run(
                 Err(outcome) => pack.outcomes.push(*outcome),
             }
         }
-        if running.is_empty() {
+        if running.is_empty() && queue.is_empty() {
             return pack;
         }
         let now = Instant::now();
@@ -80,7 +81,15 @@ pub(crate) fn run(
     let interrupted = pack.interrupted;
     let never = queue.into_iter().map(|job| Outcome::never(job, interrupted));
     pack.outcomes.extend(never);
-    pack.outcomes.extend(end_all(running, ledger, interrupted));
+    let ended = end_all(running, interrupted);
+    if let Some(ledger) = ledger {
+        let stuck = ended.iter().filter_map(|outcome| match outcome.ending {
+            Ending::LeftStuck(pid) => Some((outcome.job.subject.clone(), pid)),
+            _ => None,
+        });
+        ledger.record(&stuck.collect::<Vec<_>>());
+    }
+    pack.outcomes.extend(ended);
     pack
 }
 
@@ -101,7 +110,7 @@ fn wait(running: &[Child], interrupts: &Interrupts, at_most: Duration) {
 }
 
 /// Ends children all together: by closing their pipes, then by signal; whoever is left is written down and left.
-fn end_all(running: Vec<Child>, ledger: Option<&Ledger>, interrupted: bool) -> Vec<Outcome> {
+fn end_all(running: Vec<Child>, interrupted: bool) -> Vec<Outcome> {
     let mut leaving: Vec<_> = running.into_iter().map(|child| child.close(interrupted)).collect();
     let gone = |leaving: &mut Vec<child::Leaving>| {
         let until = Instant::now() + END_WAIT;
@@ -112,5 +121,5 @@ fn end_all(running: Vec<Child>, ledger: Option<&Ledger>, interrupted: bool) -> V
     gone(&mut leaving);
     leaving.iter_mut().for_each(child::Leaving::kill);
     gone(&mut leaving);
-    leaving.into_iter().map(|child| child.outcome(ledger)).collect()
+    leaving.into_iter().map(child::Leaving::outcome).collect()
 }

@@ -4,6 +4,10 @@ use std::{
     io::ErrorKind,
     os::fd::{AsFd, BorrowedFd},
     os::unix::net::UnixStream,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -12,6 +16,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     receiver: UnixStream,
+    released: Arc<AtomicBool>,
 }
 
 impl Interrupts {
@@ -19,10 +24,18 @@ impl Interrupts {
     pub(crate) fn catch() -> std::io::Result<Self> {
         let (receiver, sender) = UnixStream::pair()?;
         receiver.set_nonblocking(true)?;
+        let released = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&released))?;
             signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
         }
-        Ok(Self { receiver })
+        Ok(Self { receiver, released })
+    }
+
+    /// From now on such a signal ends the process at once: all that is left is to print, and whoever is to read that may
+    /// not.
+    pub(crate) fn release(&self) {
+        self.released.store(true, Ordering::Relaxed);
     }
 
     /// Whether one has arrived. Once true, stays true only for the caller that remembers it.

@@ -223,7 +223,7 @@ impl Config {
         }
         if let Some(name) = config.host.services.iter().find(|name| !is_service_name(name)) {
             return Err(fail(format!(
-                "[host] services: {name:?} is no name of a unit or process; accepted are letters, digits and `-_.@:`"
+                "[host] services: {name:?} is no name of a unit or process; accepted are letters, digits and `-_.@:`, and UNIT=PROCESS"
             )));
         }
         if config.mount.len() > 256 || config.host.services.len() > 256 {
@@ -257,6 +257,6 @@ impl Config {
 }
 
 fn is_service_name(name: &str) -> bool {
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.@:".contains(&b);
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.@:=".contains(&b);
     !name.is_empty() && name.len() <= 128 && !name.starts_with('.') && name.bytes().all(allowed)
 }

@@ -14,6 +14,7 @@ pub struct Data {
     pub taint: TaintBits,
     /// Clock sources by their cost.
     pub clock_sources: ClockSources,
+    named_by_users: Vec<String>,
     limits: BTreeMap<String, Threshold>,
     file_systems: FileSystems,
     models: Vec<BlockModel>,
@@ -45,6 +46,8 @@ pub enum Weight {
 pub struct LogRule {
     /// The check that such a line is evidence for.
     pub check: String,
+    starts: Vec<String>,
+    #[serde(default)]
     all: Vec<String>,
     #[serde(default)]
     none: Vec<String>,
@@ -67,13 +70,18 @@ impl LogRule {
     /// Whether a line is evidence by this rule.
     #[must_use]
     pub fn matches(&self, line: &str) -> bool {
-        self.all.iter().all(|text| line.contains(text)) && !self.none.iter().any(|text| line.contains(text))
+        self.starts.iter().any(|text| line.starts_with(text))
+            && self.all.iter().all(|text| line.contains(text))
+            && !self.none.iter().any(|text| line.contains(text))
+            && (self.device_after.is_none() || self.device(line).is_some())
     }
 
     /// The device that the line names, if this kind of line names one.
     #[must_use]
     pub fn device<'l>(&self, line: &'l str) -> Option<&'l str> {
         let (_, rest) = line.split_once(self.device_after.as_deref()?)?;
+        // Older kernels say `on device sda` where newer ones say `on dev sda`.
+        let rest = rest.strip_prefix("ice").unwrap_or(rest).trim_start();
         let end =
             rest.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))).unwrap_or(rest.len());
         rest.get(..end).filter(|name| !name.is_empty() && name.len() <= 32)
@@ -133,6 +141,7 @@ struct FileSystems {
     network: Vec<String>,
     memory: Vec<String>,
     memory_judged: Vec<String>,
+    network_sources: Vec<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -153,6 +162,7 @@ struct BlockModel {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LogRules {
+    named_by_users: Vec<String>,
     rule: Vec<LogRule>,
 }
 
@@ -173,6 +183,7 @@ impl Data {
         let models: BlockModels = embedded!("block_devices.toml")?;
         Ok(Self {
             kernel_log: rules.rule,
+            named_by_users: rules.named_by_users,
             taint: embedded!("taint.toml")?,
             clock_sources: embedded!("clock_sources.toml")?,
             limits: embedded!("thresholds.toml")?,
@@ -184,7 +195,9 @@ impl Data {
     /// The rule that a line of the kernel's log is evidence by.
     #[must_use]
     pub fn log_rule(&self, line: &str) -> Option<&LogRule> {
-        self.kernel_log.iter().find(|rule| rule.matches(line))
+        let rule = self.kernel_log.iter().find(|rule| rule.matches(line))?;
+        let by_user = self.named_by_users.iter().any(|text| line.contains(text));
+        (!by_user).then_some(rule)
     }
 
     /// A limit by its name in `thresholds.toml`; `None` only for a name that is not in it.
@@ -203,7 +216,8 @@ impl Data {
     pub fn file_system_kind(&self, fs_type: &str, source: &str, point: &str) -> FileSystemKind {
         let known = |list: &[String]| list.iter().any(|name| name == fs_type);
         let fs = &self.file_systems;
-        if known(&fs.network) {
+        let is_network = fs.network_sources.iter().any(|name| fs_type == "fuse" && name == source);
+        if known(&fs.network) || is_network {
             FileSystemKind::Network
         } else if known(&fs.memory) {
             FileSystemKind::Memory
@@ -212,6 +226,13 @@ impl Data {
         } else {
             FileSystemKind::Pseudo
         }
+    }
+
+    /// Whether this is a type that mount tables name, and not only the name of some mount helper.
+    #[must_use]
+    pub fn is_file_system_type(&self, fs_type: &str) -> bool {
+        let fs = &self.file_systems;
+        [&fs.local, &fs.network, &fs.memory].into_iter().flatten().any(|name| name == fs_type)
     }
 
     /// Whether programs and jobs write to this memory file system.
@@ -253,5 +274,48 @@ mod tests {
         assert_eq!(device("I/O error, dev nvme3n1, sector 8 op 0x0:(READ)"), Some("nvme3n1"));
         assert_eq!(device("EXT4-fs (nvme1n1p1): Remounting filesystem read-only"), Some("nvme1n1p1"));
         assert_eq!(device("Buffer I/O error on dev sr0, logical block 0"), None);
+        assert_eq!(device("Buffer I/O error on device sdb1, logical block 0"), Some("sdb1"));
+        assert_eq!(device("nvme nvme3: I/O 12 QID 3 timeout, aborting"), Some("nvme3"));
+    }
+
+    #[test]
+    fn what_kernels_of_many_ages_print_is_recognised() {
+        let data = data();
+        let lines = [
+            ("Out of memory: Kill process 7 (python) score 900 or sacrifice child", "host.log.oom-kill"),
+            ("INFO: task dd:456 blocked in I/O wait for more than 122 seconds.", "host.log.hung-task"),
+            ("INFO: task nvidia-smi:5120 blocked for more than 120 seconds.", "host.log.hung-task"),
+            ("NMI watchdog: Watchdog detected hard LOCKUP on cpu 3", "host.log.lockup"),
+            ("rcu: INFO: rcu_sched self-detected stall on CPU", "host.log.lockup"),
+            ("INFO: rcu_preempt detected expedited stalls on CPUs/tasks: { 3-... }", "host.log.lockup"),
+            ("blk_update_request: I/O error, dev sda, sector 8", "host.log.io-error"),
+            ("nvme nvme3: Device not ready; aborting initialisation, CSTS=0x0", "host.log.io-error"),
+            ("EXT4-fs (nvme1n1): shut down requested (2)", "host.log.read-only"),
+            ("{1}[Hardware Error]: event severity: recoverable", "host.log.machine-check"),
+            ("[Hardware Error]: Uncorrected, software restartable error.", "host.log.machine-check"),
+            (
+                "mce: [Hardware Error]: CPU 1: Machine Check Exception: 5 Bank 7: be00000000800400",
+                "host.log.machine-check",
+            ),
+            ("EDAC MC1: 1 UE memory read error on CPU_SrcID#1_MC#0_Chan#0_DIMM#0", "host.log.machine-check"),
+        ];
+        for (line, check) in lines {
+            assert_eq!(data.log_rule(line).map(|rule| rule.check.as_str()), Some(check), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_process_cannot_be_named_so_that_its_crash_reads_like_a_fault() {
+        let data = data();
+        let forged = [
+            "EDAC MC0: 1 UE [4242]: segfault at 0 ip 0 sp 0 error 4",
+            "I/O error, dev [4242]: segfault at 0",
+            "I/O error, dev sd invoked oom-killer: gfp_mask=0x0",
+            "my Out of memory: Killed process 1 (systemd)",
+            "[Hardware Error]: event severity: fatal",
+        ];
+        for line in forged {
+            assert!(data.log_rule(line).is_none(), "{line}");
+        }
     }
 }

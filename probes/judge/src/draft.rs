@@ -83,6 +83,17 @@ impl Draft {
         self.look(what, reading, show, true)
     }
 
+    /// Looks at a reading that a machine may do without, unless the operator expects something of it.
+    pub(crate) fn want_unless<'r, T>(
+        &mut self,
+        expected: bool,
+        what: &str,
+        reading: &'r Reading<T>,
+        show: impl FnOnce(&T) -> String,
+    ) -> Result<&'r T, Box<Judged>> {
+        self.look(what, reading, show, !expected)
+    }
+
     fn look<'r, T>(
         &mut self,
         what: &str,
@@ -120,7 +131,11 @@ impl Draft {
             }
             Absence::NotAsked => {
                 let judged = self.end(Verdict::Unknown { blame: Blame::Plimsoll }, told);
-                Judged { action: Some(Action::None), advice: Some("run plimsoll again".to_owned()), ..judged }
+                Judged {
+                    action: Some(Action::None),
+                    advice: Some("let it be asked, and run plimsoll again".to_owned()),
+                    ..judged
+                }
             }
             Absence::NotPresent
             | Absence::Unreadable

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{ClearsBy, Device, KernelLog};
+use plimsoll_model::{Absence, Absent, ClearsBy, Device, KernelLog};
 
 use crate::{
     context::HostContext,
@@ -43,6 +43,11 @@ fn judged(context: &HostContext<'_>, check: &str) -> Result<Vec<Judged>, Box<Jud
         context.state.log_faults(check).filter(stands).map(|fault| &fault.device).collect();
     devices.sort();
     devices.dedup();
+    if devices.is_empty() && log.events_lost > 0 {
+        let absent =
+            Absent::new(Absence::TooLarge, format!("{} lines more than can be kept", log.events_lost));
+        return Ok(vec![draft.absent("kernel log", &absent, &reading.source, false)]);
+    }
     if devices.is_empty() {
         return Ok(vec![
             draft.pass(format!("no such line in the kernel's log, which reaches back {}", reach(log, now.0))),
@@ -57,8 +62,11 @@ fn judged(context: &HostContext<'_>, check: &str) -> Result<Vec<Judged>, Box<Jud
         for fault in &faults {
             draft.saw("line", &fault.last_text, &reading.source);
             if reason.is_empty() {
-                let times =
-                    if fault.count == 1 { String::new() } else { format!("{} times, last ", fault.count) };
+                let times = if fault.count == 1 {
+                    String::new()
+                } else {
+                    format!("{} times or more, last ", fault.count)
+                };
                 let ago = humantime::format_duration(age(fault));
                 reason = format!("{times}{ago} ago: {}", fault.last_text);
             }

@@ -21,7 +21,7 @@ pub(crate) struct ExpectedMount {
 }
 
 /// Everything that is expected to be mounted; the configuration goes before fstab.
-pub(crate) fn expected(sample: &StorageSample, config: &Config) -> Vec<ExpectedMount> {
+pub(crate) fn expected(sample: &StorageSample, config: &Config, data: &Data) -> Vec<ExpectedMount> {
     let mut all: Vec<_> = config
         .mount
         .iter()
@@ -34,7 +34,7 @@ pub(crate) fn expected(sample: &StorageSample, config: &Config) -> Vec<ExpectedM
         })
         .collect();
     for entry in sample.fstab.ok().into_iter().flatten() {
-        let entry = from_fstab(entry);
+        let entry = from_fstab(entry, data);
         match all.iter_mut().find(|mount| mount.point == entry.point) {
             // What the configuration leaves open, fstab still says.
             Some(mount) => mount.fs_type = mount.fs_type.take().or(entry.fs_type),
@@ -44,8 +44,9 @@ pub(crate) fn expected(sample: &StorageSample, config: &Config) -> Vec<ExpectedM
     all
 }
 
-fn from_fstab(entry: &FstabEntry) -> ExpectedMount {
-    let matters = !matches!(entry.fs_type.as_str(), "auto" | "none");
+fn from_fstab(entry: &FstabEntry, data: &Data) -> ExpectedMount {
+    // The name of a mount helper (`efs`, `ntfs-3g`) or a list of types is not what the mount table will say.
+    let matters = data.is_file_system_type(&entry.fs_type);
     let origin = Origin::Config { file: "/etc/fstab".to_owned() };
     ExpectedMount {
         point: entry.point.clone(),
@@ -57,11 +58,11 @@ fn from_fstab(entry: &FstabEntry) -> ExpectedMount {
 }
 
 /// The mounts to ask: those that are expected, and of the others every real file system once, however often it is
-/// mounted. At most [`MOUNTS_ASKED_MAX`], the expected ones first.
+/// mounted. The expected ones come first; only the first [`MOUNTS_ASKED_MAX`] are really asked.
 #[must_use]
 pub fn mounts_to_ask<'s>(sample: &'s StorageSample, config: &Config, data: &Data) -> Vec<&'s Mount> {
     let Ok(mounts) = sample.mounts.get() else { return Vec::new() };
-    let expected = expected(sample, config);
+    let expected = expected(sample, config, data);
     let is_expected = |mount: &Mount| {
         let named = config.mount(&mount.point).is_some();
         named || (mount.kind != FileSystemKind::Pseudo && expected.iter().any(|e| e.point == mount.point))
@@ -83,6 +84,5 @@ pub fn mounts_to_ask<'s>(sample: &'s StorageSample, config: &Config, data: &Data
             asked.push(mount);
         }
     }
-    asked.truncate(MOUNTS_ASKED_MAX);
     asked
 }

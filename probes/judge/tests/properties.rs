@@ -105,8 +105,8 @@ fn a_fault_stays_when_the_counter_behind_it_can_no_longer_be_read() {
 
 #[test]
 fn a_clock_that_lost_its_step_is_a_warning_only_while_it_has() {
-    let lost = set("/clock_sync/value/status", 0x40.into());
-    let kept = || set("/clock_sync/value/status", 0x1.into());
+    let lost = set("/clock_sync/value/max_error_us", 4_500_000.into());
+    let kept = || set("/clock_sync/value/max_error_us", 900_000.into());
     let samples = [host("a", 1000, kept()), host("a", 2000, lost), host("a", 3000, kept())];
     assert_eq!(verdicts(&samples, "host.clock.sync"), [Verdict::Pass, Verdict::Warn, Verdict::Pass]);
 }

@@ -108,6 +108,18 @@ pub struct MemInfo {
     pub total: Bytes,
     /// `MemAvailable`, on kernels that have it.
     pub available: Option<Bytes>,
+    /// `Hugepagesize`, on kernels that have huge pages.
+    pub hugepage: Option<Bytes>,
+}
+
+impl MemInfo {
+    /// Size of an ordinary page, told by that of the default huge page: a page table of one page holds 8 bytes for each
+    /// page of it (2 MiB of 4 KiB, 32 MiB of 16 KiB, 512 MiB of 64 KiB). 4 KiB where the default was set to another.
+    #[must_use]
+    pub fn page(&self) -> Bytes {
+        let of = |page: &u64| self.hugepage == Some(Bytes(page / 8 * page));
+        Bytes([4096, 16_384, 65_536].into_iter().find(of).unwrap_or(4096))
+    }
 }
 
 /// One NUMA node.
@@ -241,9 +253,9 @@ pub struct KernelLog {
     pub first_seq: Option<u64>,
     /// Time of that record, in microseconds after boot.
     pub first_us: Option<u64>,
-    /// Lines that a rule may be about, oldest first; at most as many as the reader's limit.
+    /// Lines that some rule is about, oldest first; of each rule and device the last few.
     pub events: Vec<LogEvent>,
-    /// Lines that a rule may be about and that did not fit into `events` (the oldest go first).
+    /// Lines about further rules and devices, beyond the reader's limit.
     pub events_lost: u64,
 }
 
@@ -271,8 +283,10 @@ pub struct ServiceReading {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServiceState {
-    /// It has this many processes that are neither zombies nor dead.
+    /// It has this many living processes of its name.
     Alive(u32),
+    /// It has this many living processes, and none of its name: a daemon of another name, or what a dead one left.
+    Unrecognised(u32),
     /// It has no such process.
     Dead,
 }

@@ -118,6 +118,8 @@ pub struct Mount {
     pub device_number: String,
     /// Whether this mount or its file system is read-only.
     pub read_only: bool,
+    /// Whether the file system was shut down after an error: it serves nobody any more.
+    pub shut_down: bool,
     /// Where its blocks are, as far as the block device tells.
     pub backing: Reading<Backing>,
 }
@@ -238,6 +240,10 @@ pub struct LinkReadings {
     pub width: Reading<u32>,
     /// Lanes at most.
     pub width_max: Reading<u32>,
+    /// Rate at most of the port that it is plugged into.
+    pub port_speed_max: Reading<Megatransfers>,
+    /// Lanes at most of that port.
+    pub port_width_max: Reading<u32>,
 }
 
 /// What we use of the SMART / Health Information log page (NVM Express Base Specification, log page 02h).
@@ -262,8 +268,12 @@ pub struct SmartLog {
 pub struct MdArray {
     /// Its name: `md0`.
     pub name: String,
+    /// `raid0`, `raid1`, ….
+    pub level: Reading<String>,
     /// `clean`, `active`, `inactive`, `broken`, ….
     pub state: Reading<String>,
+    /// Members that a whole array has.
+    pub disks: Reading<u32>,
     /// Members that are missing; levels without redundancy have no such count.
     pub degraded: Reading<u32>,
     /// `idle`, `resync`, `recover`, ….

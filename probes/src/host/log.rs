@@ -1,6 +1,6 @@
 //! The kernel's log: the lines that some rule is about, and how far back it reaches.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use plimsoll_judge::Data;
 use plimsoll_model::{Absence, Absent, KernelLog, LogEvent, Reading};
@@ -12,7 +12,11 @@ use crate::{
 };
 
 const SOURCE: &str = "/dev/kmsg";
-const EVENTS_MAX: usize = 512;
+/// Of the lines that one rule finds about one device the last are kept, so that no noisy drive displaces another's only
+/// line,
+const REPEATS_MAX: usize = 8;
+/// and of so many rules and devices.
+const KINDS_MAX: usize = 256;
 const TEXT_BYTES_MAX: usize = 512;
 /// Larger than any record of the kernel's.
 const RECORD_BYTES_MAX: usize = 8192;
@@ -22,7 +26,11 @@ const RECORDS_MAX: u64 = 1 << 20;
 const TREE_LOG_BYTES_MAX: usize = 64 << 20;
 
 pub(super) fn collect(machine: &Machine, data: &Data, admit_injected: bool) -> Reading<KernelLog> {
-    let mut log = Collected { data, admit_injected, events: VecDeque::new(), log: empty() };
+    let mut log = Collected { data, admit_injected, events: HashMap::new(), log: empty() };
+    if !machine.exists(SOURCE) {
+        let detail = "there is none here, as in most containers; run Plimsoll on the node itself, or give it /dev/kmsg";
+        return machine.reading(SOURCE, Err(Absent::new(Absence::NotAsked, detail)));
+    }
     let result = if machine.is_live() { live(machine, &mut log) } else { tree(machine, &mut log) };
     machine.reading(SOURCE, result.and_then(|()| log.finish()))
 }
@@ -34,7 +42,8 @@ const fn empty() -> KernelLog {
 struct Collected<'a> {
     data: &'a Data,
     admit_injected: bool,
-    events: VecDeque<LogEvent>,
+    /// By the rule, which is told by its place in memory, and the device.
+    events: HashMap<(usize, Option<String>), VecDeque<LogEvent>>,
     log: KernelLog,
 }
 
@@ -45,15 +54,18 @@ impl Collected<'_> {
         self.log.first_seq.get_or_insert(record.seq);
         self.log.first_us.get_or_insert(record.at_us);
         let admitted = record.facility == FACILITY_KERNEL || self.admit_injected;
-        if !admitted || self.data.log_rule(record.text).is_none() {
+        let text = parse::clip(record.text, TEXT_BYTES_MAX);
+        let Some(rule) = self.data.log_rule(text).filter(|_| admitted) else { return Ok(()) };
+        let kind = (std::ptr::from_ref(rule).addr(), rule.device(text).map(str::to_owned));
+        if !self.events.contains_key(&kind) && self.events.len() == KINDS_MAX {
+            self.log.events_lost += 1;
             return Ok(());
         }
-        if self.events.len() == EVENTS_MAX {
-            self.events.pop_front();
-            self.log.events_lost += 1;
+        let events = self.events.entry(kind).or_default();
+        if events.len() == REPEATS_MAX {
+            events.pop_front();
         }
-        let text = parse::clip(record.text, TEXT_BYTES_MAX).to_owned();
-        self.events.push_back(LogEvent { seq: record.seq, at_us: record.at_us, text });
+        events.push_back(LogEvent { seq: record.seq, at_us: record.at_us, text: text.to_owned() });
         Ok(())
     }
 
@@ -61,7 +73,9 @@ impl Collected<'_> {
         if self.log.records == 0 {
             return Err(Absent::new(Absence::Unreadable, "the log holds no record at all"));
         }
-        Ok(KernelLog { events: self.events.into(), ..self.log })
+        let mut events: Vec<LogEvent> = self.events.into_values().flatten().collect();
+        events.sort_by_key(|event| event.seq);
+        Ok(KernelLog { events, ..self.log })
     }
 }
 

@@ -9,10 +9,12 @@ const POOLS: &str = "/sys/kernel/mm/hugepages";
 const EDAC: &str = "/sys/devices/system/edac/mc";
 
 pub(super) fn collect(machine: &Machine) -> MemoryReadings {
+    let info = machine.read("/proc/meminfo", parse::meminfo);
+    let default_page = info.ok().and_then(|info| info.hugepage).unwrap_or(Bytes(2 << 20));
     MemoryReadings {
-        info: machine.read("/proc/meminfo", parse::meminfo),
+        info,
         numa: machine.reading(format!("{NODES}/node*/{{meminfo,cpulist}}"), numa(machine)),
-        hugepages: hugepages(machine),
+        hugepages: hugepages(machine, default_page),
         thp: machine.read("/sys/kernel/mm/transparent_hugepage/enabled", parse::selected_word),
         swap: machine.read("/proc/swaps", parse::swaps),
         buddy: machine.read("/proc/buddyinfo", parse::buddyinfo),
@@ -47,12 +49,11 @@ fn lost(absent: Absent, file: &str) -> Absent {
     Absent::new(kind, format!("{file}: {}", absent.detail))
 }
 
-fn hugepages(machine: &Machine) -> Vec<HugepagePool> {
-    let default_page = Bytes(2 << 20);
+fn hugepages(machine: &Machine, default_page: Bytes) -> Vec<HugepagePool> {
     let names = machine.list(POOLS).unwrap_or_default();
     let mut pages: Vec<Bytes> = names.iter().filter_map(|name| parse::hugepage_directory(name)).collect();
     // The two sizes that configurations ask for are always spoken of, so that a pool that is gone is seen.
-    for size in [default_page, Bytes(1 << 30)] {
+    for size in [Bytes(2 << 20), Bytes(1 << 30)] {
         if !pages.contains(&size) {
             pages.push(size);
         }

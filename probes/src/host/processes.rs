@@ -22,7 +22,7 @@ pub(super) fn list(machine: &Machine) -> List {
     let mut processes = Vec::new();
     for name in machine.list("/proc")? {
         let Ok(pid) = name.parse::<u32>() else { continue };
-        match machine.text(&format!("/proc/{pid}/stat")) {
+        match machine.lossy_text(&format!("/proc/{pid}/stat")) {
             Ok(text) => {
                 let stat = parse::process_stat(&text).map_err(|absent| {
                     Absent::new(absent.kind, format!("/proc/{pid}/stat: {}", absent.detail))
@@ -31,7 +31,11 @@ pub(super) fn list(machine: &Machine) -> List {
             }
             Err(_) if !machine.has_directory(&format!("/proc/{pid}")) => {}
             Err(absent) => {
-                return Err(Absent::new(Absence::Unreadable, format!("/proc/{pid}/stat: {}", absent.detail)));
+                let kind = match absent.kind {
+                    Absence::PermissionDenied => Absence::PermissionDenied,
+                    _ => Absence::Unreadable,
+                };
+                return Err(Absent::new(kind, format!("/proc/{pid}/stat: {}", absent.detail)));
             }
         }
     }
@@ -88,43 +92,95 @@ pub(super) fn services(machine: &Machine, list: &List, names: &[String]) -> Vec<
         .collect()
 }
 
-/// Asks systemd's control groups first, which no job can enter; else looks for a process of that name.
-fn service(machine: &Machine, list: &List, name: &str) -> Reading<ServiceState> {
+/// Asks systemd's control groups first; where the service has none, looks for a process of its name.
+fn service(machine: &Machine, list: &List, named: &str) -> Reading<ServiceState> {
     let list = match list {
         Ok(list) => list,
         Err(absent) => return machine.reading("/proc/*/stat", Err(absent.clone())),
     };
-    let state = |alive: usize| match u32::try_from(alive).unwrap_or(u32::MAX) {
-        0 => ServiceState::Dead,
-        alive => ServiceState::Alive(alive),
-    };
-    let unit = if name.ends_with(".service") { name.to_owned() } else { format!("{name}.service") };
-    for hierarchy in ["", "unified/", "systemd/"] {
-        let path = format!("/sys/fs/cgroup/{hierarchy}system.slice/{unit}/cgroup.procs");
-        if !machine.has_directory(path.trim_end_matches("/cgroup.procs")) {
-            continue;
-        }
-        let result = machine.text(&path).map_err(|absent| {
-            let kind = if absent.kind == Absence::NotPresent { Absence::Unreadable } else { absent.kind };
-            Absent::new(kind, absent.detail)
-        });
-        let result = result.and_then(|text| {
-            let mut alive = 0;
-            for line in text.lines() {
-                let pid: u32 = parse::number(Some(line), "process id")?;
-                alive += usize::from(list.iter().any(|(p, stat)| *p == pid && is_alive(stat)));
-            }
-            Ok(state(alive))
-        });
-        return machine.reading(path, result);
-    }
-    let process = name.strip_suffix(".service").unwrap_or(name);
+    let (unit, process) = named.split_once('=').unwrap_or((named, named));
+    let unit = unit.strip_suffix(".service").unwrap_or(unit);
+    // The kernel cuts names, and a template's instance (`agent@1`) runs the template's program.
+    let process = process.strip_suffix(".service").unwrap_or(process).split('@').next().unwrap_or_default();
     let process = parse::clip(process, NAME_BYTES_MAX);
-    let alive = list
+    if let Some(directory) = unit_directory(machine, unit) {
+        let source = format!("{directory}/cgroup.procs");
+        return machine.reading(source, of_unit(machine, list, &directory, process));
+    }
+    let count = list
         .iter()
         .filter(|(pid, stat)| stat.name == process && is_alive(stat) && belongs_to_system(machine, *pid))
         .count();
-    machine.reading("/proc/*/stat", Ok(state(alive)))
+    let state = match u32::try_from(count).unwrap_or(u32::MAX) {
+        0 => ServiceState::Dead,
+        count => ServiceState::Alive(count),
+    };
+    machine.reading("/proc/*/stat", Ok(state))
+}
+
+/// Where systemd keeps the processes of a unit, in the unified hierarchy or its own old one.
+fn unit_directory(machine: &Machine, unit: &str) -> Option<String> {
+    let slice =
+        unit.split_once('@').map(|(template, _)| format!("system-{}.slice/", template.replace('-', "\\x2d")));
+    ["", "unified/", "systemd/"]
+        .into_iter()
+        .flat_map(|hierarchy| {
+            let base = format!("/sys/fs/cgroup/{hierarchy}system.slice");
+            let plain = format!("{base}/{unit}.service");
+            let of_template = slice.iter().map(move |slice| format!("{base}/{slice}{unit}.service"));
+            [plain].into_iter().chain(of_template.collect::<Vec<_>>())
+        })
+        .find(|directory| machine.has_directory(directory))
+}
+
+/// The state of a unit by its control group. What a dead daemon has left there (the steps of a dead slurmd) is alive
+/// and is not the daemon, so one process must have the right name.
+fn of_unit(
+    machine: &Machine,
+    list: &[(u32, ProcessStat)],
+    directory: &str,
+    process: &str,
+) -> Result<ServiceState, Absent> {
+    let (mut named, mut others) = (0, 0);
+    for pid in processes_below(machine, directory)? {
+        match list.iter().find(|(known, stat)| *known == pid && is_alive(stat)) {
+            Some((_, stat)) if stat.name == process => named += 1,
+            Some(_) => others += 1,
+            None => {}
+        }
+    }
+    Ok(match (named, others) {
+        (0, 0) => ServiceState::Dead,
+        (0, others) => ServiceState::Unrecognised(others),
+        (named, _) => ServiceState::Alive(named),
+    })
+}
+
+/// Processes of a control group and of those below it, where containers and delegated units keep theirs.
+fn processes_below(machine: &Machine, directory: &str) -> Result<Vec<u32>, Absent> {
+    const DIRECTORIES_MAX: usize = 256;
+    let mut pids = Vec::new();
+    let mut queue = vec![directory.to_owned()];
+    let mut seen = 0;
+    while let Some(directory) = queue.pop() {
+        seen += 1;
+        if seen > DIRECTORIES_MAX {
+            return Err(Absent::new(
+                Absence::TooLarge,
+                format!("more than {DIRECTORIES_MAX} control groups"),
+            ));
+        }
+        let text = machine.text(&format!("{directory}/cgroup.procs")).map_err(|absent| {
+            let kind = if absent.kind == Absence::NotPresent { Absence::Unreadable } else { absent.kind };
+            Absent::new(kind, absent.detail)
+        })?;
+        for line in text.lines() {
+            pids.push(parse::number(Some(line), "process id")?);
+        }
+        let below = machine.list(&directory)?.into_iter().map(|name| format!("{directory}/{name}"));
+        queue.extend(below.filter(|path| machine.has_directory(path)));
+    }
+    Ok(pids)
 }
 
 /// Any user may call a process of his `slurmd`; a service runs as root or another system user.

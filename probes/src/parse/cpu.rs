@@ -46,21 +46,31 @@ pub fn cpu_times(text: &str) -> Result<CpuTimes, Absent> {
     Ok(times)
 }
 
-/// The highest `cpu MHz` of `/proc/cpuinfo`.
+/// The nominal frequency by `/proc/cpuinfo`: what the model's name says (`@ 2.00GHz`), else `cpu MHz` where that is a
+/// constant. With the flag `aperfmperf` it is the present speed, with which a measurement cannot be compared.
 ///
 /// # Errors
-/// When no processor names one, as on arm64.
+/// When it names none, as on arm64.
 pub fn cpuinfo_mhz(text: &str) -> Result<Megahertz, Absent> {
-    let mut best: Option<f64> = None;
-    for line in text.lines() {
-        let Some((key, value)) = line.split_once(':') else { continue };
-        if key.trim() == "cpu MHz" {
-            let mhz: f64 = number(Some(value), "cpu MHz")?;
-            best = Some(best.map_or(mhz, |old| old.max(mhz)));
-        }
+    let field = |name: &str| {
+        text.lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(key, _)| key.trim() == name)
+            .map(|(_, value)| value)
+    };
+    let of_model = field("model name").and_then(|name| name.rsplit_once('@')).and_then(|(_, rate)| {
+        let ghz: f64 = rate.trim().strip_suffix("GHz")?.trim().parse().ok()?;
+        Some(ghz * 1000.0)
+    });
+    if let Some(mhz) = of_model {
+        return mhz_from(mhz);
     }
-    let best = best.ok_or_else(|| Absent::new(plimsoll_model::Absence::NotPresent, "no cpu MHz line"))?;
-    mhz_from(best)
+    let moves =
+        field("flags").is_some_and(|flags| flags.split_ascii_whitespace().any(|flag| flag == "aperfmperf"));
+    match field("cpu MHz") {
+        Some(mhz) if !moves => mhz_from(number(Some(mhz), "cpu MHz")?),
+        _ => Err(Absent::new(plimsoll_model::Absence::NotPresent, "it names no nominal frequency")),
+    }
 }
 
 /// A frequency in kHz, as cpufreq files hold.

@@ -22,7 +22,7 @@ pub fn meminfo(text: &str) -> Result<MemInfo, Absent> {
     if total.0 == 0 {
         return Err(malformed("MemTotal is 0"));
     }
-    Ok(MemInfo { total, available: find("MemAvailable")? })
+    Ok(MemInfo { total, available: find("MemAvailable")?, hugepage: find("Hugepagesize")? })
 }
 
 /// The total of a NUMA node's `meminfo` (`Node 0 MemTotal: 123 kB`).
@@ -120,9 +120,10 @@ fn page_size(value: &str) -> Result<Bytes, Absent> {
     let count: u64 = number(Some(digits), "hugepagesz")?;
     let scale: u64 = match unit {
         "" => 1,
-        "K" | "k" => 1 << 10,
-        "M" | "m" => 1 << 20,
-        "G" | "g" => 1 << 30,
+        // As the kernel reads it: the first letter counts, whatever follows.
+        unit if unit.starts_with(['K', 'k']) => 1 << 10,
+        unit if unit.starts_with(['M', 'm']) => 1 << 20,
+        unit if unit.starts_with(['G', 'g']) => 1 << 30,
         _ => return Err(Absent::new(Absence::Malformed, format!("hugepagesz={value} has an odd unit"))),
     };
     Ok(Bytes(count.saturating_mul(scale)))

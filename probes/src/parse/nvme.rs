@@ -33,6 +33,9 @@ pub fn smart_log(page: &[u8]) -> Result<SmartLog, Absent> {
     if page.len() != SMART_LOG_BYTES {
         return Err(malformed(format!("{} bytes where a log page of {SMART_LOG_BYTES} belongs", page.len())));
     }
+    if page.iter().all(|byte| *byte == 0) {
+        return Err(Absent::new(Absence::NotSupported, "the log page is empty, as of some virtual drives"));
+    }
     let byte = |at: usize| page.get(at).copied().unwrap_or_default();
     let kelvin = i32::from(u16::from_le_bytes([byte(1), byte(2)]));
     let (spare_percent, spare_threshold_percent) = (byte(3), byte(4));

@@ -7,6 +7,7 @@ use plimsoll_model::{Absence, Absent, Bytes, FileSystemSpace, MountAnswer, Mount
 use rustix::{
     fs::{AtFlags, CWD, StatVfs, statvfs, unlinkat},
     io::Errno,
+    rand::{GetRandomFlags, getrandom},
 };
 
 use crate::{Machine, machine, parse};
@@ -33,9 +34,9 @@ pub fn ask_mount(machine: &Machine, point: &MountPoint) -> MountAnswer {
     machine.step(&format!("statvfs({point})"));
     let space =
         machine.reading(format!("statvfs({point})"), statvfs(&path).map(space).map_err(machine::absent));
-    let absent_name = path.join(format!(".plimsoll-no-such-name-{}", std::process::id()));
-    machine.step(&format!("rmdir({point}/.plimsoll-no-such-name)"));
-    let write = machine.reading(format!("rmdir({point}/.plimsoll-no-such-name)"), write_probe(&absent_name));
+    let call = format!("rmdir({point}/a name that does not exist)");
+    machine.step(&call);
+    let write = machine.reading(call, absent_name().and_then(|name| write_probe(&path.join(name))));
     let took_ms = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     MountAnswer { point: point.clone(), space, write, took_ms }
 }
@@ -52,6 +53,15 @@ fn space(vfs: StatVfs) -> FileSystemSpace {
     }
 }
 
+/// A name that nobody can have foreseen, so that nobody can have put something there.
+fn absent_name() -> Result<String, Absent> {
+    let mut random = [0_u8; 16];
+    match getrandom(&mut random, GetRandomFlags::empty()) {
+        Ok(16) => Ok(format!(".plimsoll-{:032x}", u128::from_ne_bytes(random))),
+        _ => Err(Absent::new(Absence::NotAsked, "the kernel gave no random name to ask with")),
+    }
+}
+
 /// Asks to remove a directory that does not exist. To answer, the kernel must get the file system ready for a write
 /// and a network file system must ask its server; then nothing is found and nothing is changed. A frozen or hung file
 /// system does not answer.
@@ -59,8 +69,9 @@ fn write_probe(absent_name: &std::path::Path) -> Result<WriteProbe, Absent> {
     match unlinkat(CWD, absent_name, AtFlags::REMOVEDIR) {
         Err(Errno::NOENT) => Ok(WriteProbe::Ready),
         Err(Errno::ROFS) => Ok(WriteProbe::ReadOnly),
-        Err(Errno::NOSYS | Errno::OPNOTSUPP) => {
-            Err(Absent::new(Absence::NotSupported, "this file system removes nothing"))
+        // It answered; that is all that can be had from somebody else's private directory, or of a read-only protocol.
+        Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::ACCESS | Errno::PERM) => {
+            Err(Absent::new(Absence::NotSupported, "it cannot be asked about writes"))
         }
         Err(error) => Err(machine::absent(error)),
         Ok(()) => {

@@ -3,6 +3,7 @@
 use plimsoll_judge::Data;
 use plimsoll_model::{Absence, Absent, Backing, Reading};
 
+use super::nvme;
 use crate::{Machine, parse};
 
 /// Arrays on volumes on arrays: deeper than anybody builds.
@@ -34,8 +35,7 @@ fn backing_of(machine: &Machine, data: &Data, name: &str, depth: u32) -> Result<
         return Err(Absent::new(Absence::NotSupported, format!("{name} is not a plain block device")));
     }
     if let Some(controller) = nvme_controller(name) {
-        let model = machine.text(&format!("/sys/class/nvme/{controller}/model"))?;
-        return Ok(of_model(data, model.trim()).unwrap_or(Backing::Local));
+        return nvme::backing_of(machine, data, controller);
     }
     if let Ok(slaves) = machine.list(&format!("/sys/class/block/{name}/slaves"))
         && !slaves.is_empty()
@@ -52,14 +52,10 @@ fn backing_of(machine: &Machine, data: &Data, name: &str, depth: u32) -> Result<
     machine
         .text(&format!("/sys/class/block/{disk}/device/model"))
         .ok()
-        .and_then(|model| of_model(data, model.trim()))
+        .and_then(|model| data.backing(model.trim()))
         .ok_or_else(|| {
             Absent::new(Absence::NotSupported, format!("{name} does not tell where its blocks are"))
         })
-}
-
-fn of_model(data: &Data, model: &str) -> Option<Backing> {
-    data.backing(model)
 }
 
 /// `nvme3` of `nvme3n1p2` and of the multipath form `nvme3c1n1`.

@@ -5,6 +5,7 @@ mod block;
 mod nvme;
 
 pub use ask::ask_mount;
+pub use nvme::health;
 
 use plimsoll_judge::Data;
 use plimsoll_model::{Absent, FileSystemKind, MdArray, Mount, Reading, StorageSample};
@@ -14,8 +15,6 @@ use crate::{Machine, parse};
 const TABLE_BYTES_MAX: usize = 4 << 20;
 
 pub(crate) fn collect(machine: &Machine, data: &Data) -> StorageSample {
-    machine.step("NVMe drives (/sys/class/nvme)");
-    let nvme = machine.reading("/sys/class/nvme", nvme::controllers(machine, data));
     machine.step("the mount table (/proc/self/mountinfo)");
     let mounts = table(machine, "/proc/self/mountinfo", parse::mountinfo)
         .and_then(|lines| Ok(lines.iter().map(|line| mount(machine, data, line)).collect()));
@@ -23,6 +22,8 @@ pub(crate) fn collect(machine: &Machine, data: &Data) -> StorageSample {
     let fstab = table(machine, "/etc/fstab", parse::fstab);
     machine.step("software RAID (/sys/block)");
     let md = machine.reading("/sys/block/md*/md", arrays(machine));
+    machine.step("NVMe drives (/sys/class/nvme)");
+    let nvme = machine.reading("/sys/class/nvme", nvme::controllers(machine, data));
     StorageSample { mounts, fstab, answers: Vec::new(), nvme, md }
 }
 
@@ -40,6 +41,7 @@ fn mount(machine: &Machine, data: &Data, line: &parse::MountLine) -> Mount {
         source: line.source.clone(),
         device_number: line.device_number.clone(),
         read_only: line.read_only,
+        shut_down: line.shut_down,
         backing: block::backing_of_mount(machine, data, line, kind == FileSystemKind::Network),
     }
 }
@@ -54,8 +56,15 @@ fn arrays(machine: &Machine) -> Result<Vec<MdArray>, Absent> {
             continue;
         }
         let base = format!("/sys/block/{name}/md");
+        // A container of firmware RAID (`external:imsm`) holds arrays and is none; its arrays name it with a slash.
+        let metadata = machine.text(&format!("{base}/metadata_version")).unwrap_or_default();
+        if metadata.strip_prefix("external:").is_some_and(|format| !format.starts_with('/')) {
+            continue;
+        }
         arrays.push(MdArray {
-            state: machine.read(&format!("{base}/array_state"), parse::one_line),
+            level: machine.read(&format!("{base}/level"), parse::one_word),
+            state: machine.read(&format!("{base}/array_state"), parse::one_word),
+            disks: machine.read(&format!("{base}/raid_disks"), parse::one_number),
             degraded: machine.read(&format!("{base}/degraded"), parse::one_number),
             sync_action: machine.read(&format!("{base}/sync_action"), parse::one_line),
             name,

@@ -10,7 +10,7 @@ use crate::{Machine, parse};
 
 const CONTROLLERS_MAX: usize = 512;
 
-/// All controllers.
+/// All controllers, without their health logs, which are asked for one by one.
 pub(super) fn controllers(machine: &Machine, data: &Data) -> Result<Vec<NvmeController>, Absent> {
     let is_controller = |name: &String| {
         name.strip_prefix("nvme").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
@@ -29,15 +29,13 @@ fn controller(machine: &Machine, data: &Data, name: String) -> NvmeController {
     let line = |file: &str| machine.read(&format!("{base}/{file}"), parse::one_line);
     let model = line("model");
     let pci = |file: &str| format!("{base}/device/{file}");
-    // A model that no list names is a drive that somebody built in.
-    let backing = model.and_then(|model| Ok(data.backing(model).unwrap_or(Backing::Local)));
+    let backing = machine.reading(format!("{base}/model"), backing_of(machine, data, &name));
     let smart = if backing.ok() == Some(&Backing::Network) {
-        let absent =
-            Absent::new(Absence::NotSupported, "a network block device's wear is its provider's matter");
-        machine.reading(format!("/dev/{name}"), Err(absent))
+        Absent::new(Absence::NotSupported, "a network block device's wear is its provider's matter")
     } else {
-        health(machine, &name)
+        Absent::new(Absence::NotAsked, "its health log was not asked for")
     };
+    let smart = machine.reading(format!("/dev/{name}"), Err(smart));
     NvmeController {
         address: machine.read(&format!("{base}/address"), parse::one_word),
         state: line("state"),
@@ -46,12 +44,27 @@ fn controller(machine: &Machine, data: &Data, name: String) -> NvmeController {
             speed_max: machine.read(&pci("max_link_speed"), parse::link_speed),
             width: machine.read(&pci("current_link_width"), lanes),
             width_max: machine.read(&pci("max_link_width"), lanes),
+            port_speed_max: machine.read(&pci("../max_link_speed"), parse::link_speed),
+            port_width_max: machine.read(&pci("../max_link_width"), lanes),
         },
         smart,
         model,
         backing,
         name,
     }
+}
+
+/// Where a controller's blocks are, by its transport and model.
+pub(super) fn backing_of(machine: &Machine, data: &Data, controller: &str) -> Result<Backing, Absent> {
+    let base = format!("/sys/class/nvme/{controller}");
+    let model = machine.text(&format!("{base}/model")).and_then(|text| parse::one_line(&text))?;
+    // Kernels before 4.5 know no other transport and have no such file.
+    let transport = machine.text(&format!("{base}/transport")).unwrap_or_default();
+    if !matches!(transport.trim(), "" | "pcie") {
+        return Ok(Backing::Network);
+    }
+    // A model that no list names is a drive that somebody built in.
+    Ok(data.backing(&model).unwrap_or(Backing::Local))
 }
 
 fn lanes(text: &str) -> Result<u32, Absent> {
@@ -62,8 +75,11 @@ fn lanes(text: &str) -> Result<u32, Absent> {
     }
 }
 
-/// The health log. A tree holds the page itself in `answers/NAME-smart-log`.
-fn health(machine: &Machine, name: &str) -> Reading<SmartLog> {
+/// A drive's health log. A tree holds the page itself in `answers/NAME-smart-log`.
+///
+/// A controller that is being reset answers only when that is over, so each drive is asked in a child of its own.
+pub fn health(machine: &Machine, name: &str) -> Reading<SmartLog> {
+    machine.step(&format!("the health log of {name}"));
     if machine.is_live() {
         let path = format!("/dev/{name}");
         let result = machine.open(path.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK).and_then(|device| {
@@ -112,20 +128,18 @@ const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = 0xC048_4E41_u32 as libc::Ioctl;
 const GET_LOG_PAGE: u8 = 0x02;
 const LOG_SMART: u32 = 0x02;
 const ALL_NAMESPACES: u32 = 0xFFFF_FFFF;
-/// The kernel gives the command up after this; our own budget ends earlier or later by itself.
-const TIMEOUT_MS: u32 = 2000;
 
 #[expect(unsafe_code, reason = "the NVMe admin ioctl has no safe wrapper")]
 fn smart_page(device: &OwnedFd) -> Result<Vec<u8>, Absent> {
     let mut page = vec![0_u8; parse::SMART_LOG_BYTES];
     let dwords = u32::try_from(parse::SMART_LOG_BYTES / 4).unwrap_or_default();
+    // No time limit of ours: when one runs out the kernel resets the controller, and a check must change nothing.
     let mut command = AdminCommand {
         opcode: GET_LOG_PAGE,
         nsid: ALL_NAMESPACES,
         addr: page.as_mut_ptr().expose_provenance() as u64,
         data_len: dwords * 4,
         cdw10: (dwords - 1) << 16 | LOG_SMART,
-        timeout_ms: TIMEOUT_MS,
         ..AdminCommand::default()
     };
     // SAFETY: the descriptor is open; `command` has the layout that the ioctl's number encodes (its size is asserted
@@ -140,6 +154,10 @@ fn smart_page(device: &OwnedFd) -> Result<Vec<u8>, Absent> {
                 _ => Absence::Unreadable,
             };
             Err(Absent::new(kind, format!("SMART log: {error}")))
+        }
+        // Invalid opcode, field or log page: the drive has no such log, as many virtual ones.
+        1.. if matches!(status & 0x7ff, 0x01 | 0x02 | 0x109) => {
+            Err(Absent::new(Absence::NotSupported, "the drive has no SMART log"))
         }
         1.. => Err(Absent::new(
             Absence::Unreadable,

@@ -165,7 +165,8 @@ fn online(context: &HostContext<'_>) -> Verdicted {
 
 fn smt(context: &HostContext<'_>) -> Verdicted {
     let mut draft = Draft::node();
-    let control = draft.want("SMT", &context.now().cpu.smt, Clone::clone)?;
+    let control =
+        draft.want_unless(context.config.host.smt.is_some(), "SMT", &context.now().cpu.smt, Clone::clone)?;
     let is_on = match control.as_str() {
         "on" => true,
         "off" | "forceoff" | "notsupported" => false,
@@ -195,7 +196,8 @@ fn smt(context: &HostContext<'_>) -> Verdicted {
 fn governor(context: &HostContext<'_>) -> Verdicted {
     let mut draft = Draft::node();
     let cpu = &context.now().cpu;
-    let governors = draft.want("governor", &cpu.governors, |all| {
+    let expected = context.config.host.governor.is_some();
+    let governors = draft.want_unless(expected, "governor", &cpu.governors, |all| {
         let each: Vec<_> = all.iter().map(|(name, count)| format!("{name} on {count}")).collect();
         each.join(", ")
     })?;

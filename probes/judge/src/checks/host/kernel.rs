@@ -9,10 +9,9 @@ use crate::{
     draft::{Draft, Verdicted},
 };
 
-/// `TIME_ERROR` of adjtimex(2).
-const TIME_ERROR: i32 = 5;
-/// `STA_UNSYNC` of adjtimex(2).
-const STA_UNSYNC: u32 = 0x40;
+/// The kernel's bound on the clock's error grows by 500 us a second while nobody sets it, and stops here
+/// (`NTP_PHASE_LIMIT`, include/linux/timex.h).
+const NEVER_SYNCHRONISED_US: u128 = 16_000_000;
 
 pub(super) static CHECKS: [Check; 3] = [
     Check {
@@ -33,8 +32,9 @@ pub(super) static CHECKS: [Check; 3] = [
         domain: Domain::Host,
         asks: "Is the clock kept in step by a time daemon?",
         reads: &["adjtimex()"],
-        compares: "the kernel's own bit for an unsynchronised clock",
-        verdicts: "Warns when it is set.",
+        compares: "the kernel's bound on the clock's error with the limit clock_error_seconds_max. Not with the bit for an \
+                   unsynchronised clock: the kernel sets it hours late, and some daemons never clear it",
+        verdicts: "Warns when the clock may be off by more.",
         why: "A clock that drifts breaks munge and TLS first, then every comparison of logs and latencies between nodes.",
         clears_by: ClearsBy::GoodReading,
         action: Action::Diagnose,
@@ -58,7 +58,12 @@ pub(super) static CHECKS: [Check; 3] = [
 
 fn source(context: &HostContext<'_>) -> Verdicted {
     let mut draft = Draft::node();
-    let is = draft.want("clock source", &context.now().clock_source, Clone::clone)?;
+    let is = draft.want_unless(
+        context.config.host.clock_source.is_some(),
+        "clock source",
+        &context.now().clock_source,
+        Clone::clone,
+    )?;
     if let Some(want) = &context.config.host.clock_source {
         draft.expect(want, context.config.origin());
         return Ok(if is == want { draft.pass(is) } else { draft.warn(is) });
@@ -79,14 +84,16 @@ fn sync(context: &HostContext<'_>) -> Verdicted {
     let sync = draft.need("clock discipline", &context.now().clock_sync, |sync| {
         format!("state {}, status {:#x}, error at most {} us", sync.state, sync.status, sync.max_error_us)
     })?;
-    draft.expect("synchronised", Origin::Rule { source: "adjtimex(2): STA_UNSYNC, TIME_ERROR".to_owned() });
-    let unsynchronised = sync.status & STA_UNSYNC != 0 || sync.state == TIME_ERROR;
-    Ok(match sync.state {
-        _ if unsynchronised => draft.warn("the clock is not synchronised"),
-        0..TIME_ERROR => draft.pass(format!("synchronised, off by at most {} us", sync.max_error_us)),
-        other => {
-            draft.skip(SkipWhy::NotSupported, format!("the kernel gives a state that is not known: {other}"))
-        }
+    let (seconds, origin) = context.limit("clock_error_seconds_max");
+    draft.expect(format!("kept in step to within {seconds} s"), origin);
+    let error = std::time::Duration::from_micros(sync.max_error_us.try_into().unwrap_or(u64::MAX));
+    let is = format!("off by at most {} ms", error.as_millis());
+    Ok(if error.as_secs_f64() <= seconds {
+        draft.pass(is)
+    } else if error.as_micros() >= NEVER_SYNCHRONISED_US {
+        draft.warn("the clock is not synchronised, and has not been for hours or ever")
+    } else {
+        draft.warn(format!("{is}, growing: no time daemon has set it for long"))
     })
 }
 
@@ -97,6 +104,12 @@ fn taint(context: &HostContext<'_>) -> Verdicted {
     draft.expect("no bit that speaks of damage", Origin::Rule { source: known.source.clone() });
     let set: Vec<_> = known.bit.iter().filter(|bit| bits >> bit.bit & 1 == 1).collect();
     let worst = set.iter().map(|bit| bit.verdict).max().unwrap_or(Weight::Pass);
+    let named = known.bit.iter().fold(0_u64, |sum, bit| sum | 1 << bit.bit);
+    if worst == Weight::Pass && bits & !named != 0 {
+        let unknown = bits & !named;
+        return Ok(draft
+            .skip(SkipWhy::NothingToCompareWith, format!("bits {unknown:#x}, of which nothing is known")));
+    }
     let told: Vec<_> = set
         .iter()
         .filter(|bit| bit.verdict == worst)

@@ -1,7 +1,7 @@
 //! Memory: size, placement, pages.
 
 use plimsoll_model::{
-    Action, Bytes, ClearsBy, Device, Domain, HugepagePool, NumaNode, Origin, Percent, SkipWhy,
+    Absence, Action, Bytes, ClearsBy, Device, Domain, HugepagePool, NumaNode, Origin, Percent, SkipWhy,
 };
 
 use crate::{
@@ -10,8 +10,8 @@ use crate::{
     draft::{Draft, Judged, Verdicted},
 };
 
-/// The order of blocks of 2 MiB among pages of 4 KiB.
-const LARGE_ORDER: usize = 9;
+/// Blocks of this size and more can become huge pages.
+const LARGE: u64 = 2 << 20;
 
 pub(super) static CHECKS: [Check; 6] = [
     Check {
@@ -161,8 +161,15 @@ fn hugepage_pool(context: &HostContext<'_>, pool: &HugepagePool) -> Verdicted {
         _ => (None, None, "host.hugepages_2mib"),
     };
     let mut draft = Draft::new(Device(format!("pages of {}", pool.page)));
-    let total = *draft.want("in the pool", &pool.total, ToString::to_string)?;
-    let free = *draft.want("free", &pool.free, ToString::to_string)?;
+    // A pool that is not there has no page, which is no answer only where nobody asked for any.
+    let is_gone = matches!(pool.total.get(), Err(absent) if absent.kind == Absence::NotPresent);
+    let (total, free) = if is_gone && want.or(free_min).is_some() {
+        draft.saw("in the pool", "there is no such pool", &pool.total.source);
+        (0, 0)
+    } else {
+        let total = *draft.want("in the pool", &pool.total, ToString::to_string)?;
+        (total, *draft.need("free", &pool.free, ToString::to_string)?)
+    };
     let is = format!("{total} pages, {free} free");
     let (want, origin) = match want {
         Some(want) => (want, context.config.origin()),
@@ -183,7 +190,12 @@ fn hugepage_pool(context: &HostContext<'_>, pool: &HugepagePool) -> Verdicted {
 
 fn thp(context: &HostContext<'_>) -> Verdicted {
     let mut draft = Draft::node();
-    let is = draft.want("setting", &context.now().memory.thp, Clone::clone)?;
+    let is = draft.want_unless(
+        context.config.host.transparent_hugepages.is_some(),
+        "setting",
+        &context.now().memory.thp,
+        Clone::clone,
+    )?;
     let Some(want) = context.config.host.transparent_hugepages.map(|want| want.name()) else {
         return Ok(draft.incomparable(is, "host.transparent_hugepages"));
     };
@@ -193,7 +205,12 @@ fn thp(context: &HostContext<'_>) -> Verdicted {
 
 fn swap(context: &HostContext<'_>) -> Verdicted {
     let mut draft = Draft::node();
-    let areas = draft.want("areas", &context.now().memory.swap, |areas| areas.join(", "))?;
+    let areas = draft.want_unless(
+        context.config.host.swap.is_some(),
+        "areas",
+        &context.now().memory.swap,
+        |areas| areas.join(", "),
+    )?;
     let is = if areas.is_empty() { "no swap".to_owned() } else { format!("swap on {}", areas.join(", ")) };
     let Some(want) = context.config.host.swap else {
         return Ok(draft.incomparable(is, "host.swap"));
@@ -204,7 +221,10 @@ fn swap(context: &HostContext<'_>) -> Verdicted {
 
 fn fragmentation(context: &HostContext<'_>) -> Vec<Judged> {
     let mut draft = Draft::node();
-    let zones = match draft.want("zones", &context.now().memory.buddy, |zones| zones.len().to_string()) {
+    let expected = context.config.host.free_in_large_blocks_percent_min.is_some();
+    let zones = match draft
+        .want_unless(expected, "zones", &context.now().memory.buddy, |zones| zones.len().to_string())
+    {
         Ok(zones) => zones,
         Err(early) => return vec![*early],
     };
@@ -219,6 +239,8 @@ fn fragmentation(context: &HostContext<'_>) -> Vec<Judged> {
         .map(|zone| {
             let mut draft = draft.clone_for(Device(format!("node{}/{}", zone.node, zone.zone)));
             let pages = |order: usize, count: u64| count.saturating_mul(1_u64 << order.min(32));
+            let page = context.now().memory.info.ok().map_or(4096, |info| info.page().0);
+            let large_order = (LARGE / page).max(1).ilog2() as usize;
             let sum = |from: usize| {
                 zone.free
                     .iter()
@@ -226,11 +248,11 @@ fn fragmentation(context: &HostContext<'_>) -> Vec<Judged> {
                     .skip(from)
                     .fold(0_u64, |sum, (order, n)| sum.saturating_add(pages(order, *n)))
             };
-            let (large, all) = (sum(LARGE_ORDER), sum(0));
+            let (large, all) = (sum(large_order), sum(0));
             let share = Percent::ratio(large, all).unwrap_or_default();
             let is = format!(
                 "{share} of {} free lies in blocks of 2 MiB or more",
-                Bytes::from_kib(all.saturating_mul(4))
+                Bytes(all.saturating_mul(page))
             );
             draft.saw("free pages by order", format!("{:?}", zone.free), "/proc/buddyinfo");
             let Some(min) = context.config.host.free_in_large_blocks_percent_min else {

@@ -78,7 +78,7 @@ fn some(
     key: &str,
 ) -> Verdicted {
     let mut draft = Draft::node();
-    let Percent(some) = draft.want("last minute", reading, shown)?.some_60s;
+    let Percent(some) = draft.want_unless(max.is_some(), "last minute", reading, shown)?.some_60s;
     let is = format!("some task waited for {resource} {} of the last minute", Percent(some));
     let Some(max) = max else {
         return Ok(draft.incomparable(is, key));

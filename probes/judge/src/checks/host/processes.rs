@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{Action, ClearsBy, Device, Domain, ServiceReading, ServiceState};
+use plimsoll_model::{Action, Blame, ClearsBy, Device, Domain, ServiceReading, ServiceState, Verdict};
 
 use crate::{
     check::{Check, Judge},
@@ -44,7 +44,8 @@ pub(super) static CHECKS: [Check; 3] = [
         asks: "Are the services alive that should be?",
         reads: &["/sys/fs/cgroup/**/system.slice/NAME.service/cgroup.procs", "/proc/*/stat"],
         compares: "[host] services in the configuration; without it there is nothing to compare with",
-        verdicts: "Fails when a service has no living process; a zombie is not alive. One finding a service.",
+        verdicts: "Fails when a service has no living process; a zombie is not alive. Unknown when its unit has processes \
+                   and none of its name. One finding a service.",
         why: "A dead slurmd, fabric manager or time daemon is found by the next job otherwise.",
         clears_by: ClearsBy::GoodReading,
         action: Action::RestartApp,
@@ -82,7 +83,12 @@ fn blocked(context: &HostContext<'_>) -> Verdicted {
             task.name,
             task.pid
         )),
-        _ => draft.pass(format!("{} processes waited without moving, none for long", tasks.len())),
+        Some((_, at)) => draft.pass(format!(
+            "{} did not move for {} ms; before that nobody watched",
+            if tasks.len() == 1 { "one process".to_owned() } else { format!("{} processes", tasks.len()) },
+            age(at).as_millis()
+        )),
+        None => draft.pass("no process waited without moving"),
     })
 }
 
@@ -109,11 +115,21 @@ fn service(context: &HostContext<'_>, service: &ServiceReading) -> Verdicted {
     draft.need("processes", &context.now().processes, |table| table.total.to_string())?;
     let state = draft.need("alive", &service.state, |state| match state {
         ServiceState::Alive(count) => format!("{count} processes"),
+        ServiceState::Unrecognised(count) => format!("{count} processes of other names"),
         ServiceState::Dead => "none".to_owned(),
     })?;
     draft.expect("alive", context.config.origin());
     Ok(match state {
-        ServiceState::Alive(count) => draft.pass(format!("alive with {count} processes")),
+        ServiceState::Alive(count) => draft.pass(format!("alive, processes: {count}")),
+        ServiceState::Unrecognised(count) => {
+            let blame = Blame::Plimsoll;
+            let judged = draft.end(
+                Verdict::Unknown { blame },
+                format!("its unit has {count} living processes, none of its name: another name, or what a dead one left"),
+            );
+            let advice = "name the process too, as UNIT=PROCESS: `nvidia-fabricmanager=nv-fabricmanager`";
+            Judged { action: Some(Action::None), advice: Some(advice.to_owned()), ..judged }
+        }
         ServiceState::Dead => draft.fail(format!("{} is not alive", service.name)),
     })
 }

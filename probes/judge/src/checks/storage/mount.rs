@@ -58,7 +58,7 @@ pub(super) static CHECKS: [Check; 5] = [
         asks: "Does each mount answer, and would it take a write?",
         reads: &["statvfs(MOUNT)", "rmdir(MOUNT/a name that does not exist)"],
         compares: "the limit mount_seconds_max, and the time that the whole command has",
-        verdicts: "Warns when the answer is slow. Unknown when there is none: a file server's fault on network file \
+        verdicts: "Warns when the answer is slow, fails when the file system was shut down. Unknown when there is none: a file server's fault on network file \
                    systems, the node's on others. One finding a mount.",
         why: "A dead file server or frozen file system hangs every process that touches it, for ever.",
         clears_by: ClearsBy::GoodReading,
@@ -101,7 +101,7 @@ fn each_expected(
         // What fstab expects is not known, so nobody can say that all is there.
         found.push(draft.clone().absent("fstab", absent, &sample.fstab.source, false));
     }
-    for one in expected(sample, context.config).iter().filter(|one| concerns(one)) {
+    for one in expected(sample, context.config, context.data).iter().filter(|one| concerns(one)) {
         let mount = mounts.iter().find(|mount| mount.point == one.point);
         let mut draft = draft.clone_for(Device(one.point.0.clone()));
         if let Some(mount) = mount {
@@ -122,6 +122,10 @@ fn present(context: &StorageContext<'_>) -> Vec<Judged> {
         |one, mount, mut draft| {
             draft.expect("mounted", one.origin.clone());
             Ok(match mount {
+                // An automount trigger is no mount; asking it should have made it one.
+                Some(mount) if mount.fs_type == "autofs" && !answers(context, mount) => {
+                    draft.fail("only its automount trigger is there, and it brings nothing")
+                }
                 Some(mount) => draft.pass(format!("{} from {}", mount.fs_type, mount.source)),
                 None if one.no_fail => {
                     draft.warn("not mounted; fstab says that the node may do without (nofail)")
@@ -130,6 +134,11 @@ fn present(context: &StorageContext<'_>) -> Vec<Judged> {
             })
         },
     )
+}
+
+fn answers(context: &StorageContext<'_>, mount: &Mount) -> bool {
+    let answer = context.now().answers.iter().find(|answer| answer.point == mount.point);
+    answer.and_then(|answer| answer.space.ok()).is_some_and(|space| space.total.0 > 0)
 }
 
 fn fs_type(context: &StorageContext<'_>) -> Vec<Judged> {
@@ -192,6 +201,7 @@ pub(super) fn each_asked(
     let asked = mounts_to_ask(sample, context.config, context.data);
     let mut found: Vec<Judged> = asked
         .iter()
+        .take(MOUNTS_ASKED_MAX)
         .map(|mount| {
             let (blame, remedy) = match mount.kind {
                 FileSystemKind::Network => (Blame::Shared, "look at the file server and the way to it"),
@@ -203,16 +213,14 @@ pub(super) fn each_asked(
             let draft = draft.clone_for(Device(mount.point.0.clone())).blaming(blame, remedy);
             match sample.answers.iter().find(|answer| answer.point == mount.point) {
                 Some(answer) => judge(mount, answer, draft).unwrap_or_else(|early| *early),
-                None => {
-                    let absent = Absent::new(Absence::NotAsked, "it was not asked");
-                    draft.absent("answer", &absent, &sample.mounts.source, false)
-                }
+                // Whatever was in the first table has an answer, if only that it gave none.
+                None => draft.skip(SkipWhy::NoBaseline, "it was mounted while this check ran"),
             }
         })
         .collect();
-    if asked.len() == MOUNTS_ASKED_MAX {
-        let absent =
-            Absent::new(Absence::NotAsked, format!("only the first {MOUNTS_ASKED_MAX} mounts were asked"));
+    if asked.len() > MOUNTS_ASKED_MAX {
+        let told = format!("only the first {MOUNTS_ASKED_MAX} of {} were asked", asked.len());
+        let absent = Absent::new(Absence::NotAsked, told);
         found.push(draft.clone().absent("other mounts", &absent, &sample.mounts.source, false));
     }
     if found.is_empty() {
@@ -222,11 +230,20 @@ pub(super) fn each_asked(
 }
 
 fn responds(context: &StorageContext<'_>) -> Vec<Judged> {
-    each_asked(context, |_, answer, mut draft| {
+    each_asked(context, |mount, answer, mut draft| {
         let (seconds, origin) = context.limit("mount_seconds_max");
+        draft.expect(format!("an answer within {seconds} s"), origin);
+        draft.saw(
+            "mounted",
+            if mount.shut_down { "shut down" } else { "in use" },
+            &context.now().mounts.source,
+        );
         draft.need("answer", &answer.space, |space| {
             format!("{} of {} available", space.available, space.total)
         })?;
+        if mount.shut_down {
+            return Ok(draft.fail("the file system was shut down after an error and serves nobody any more"));
+        }
         let ready = match answer.write.get() {
             Ok(WriteProbe::Ready) => "ready for writes",
             Ok(WriteProbe::ReadOnly) => "read-only",
@@ -234,14 +251,13 @@ fn responds(context: &StorageContext<'_>) -> Vec<Judged> {
             Err(absent) => return Ok(draft.absent("answer", absent, &answer.write.source, false)),
         };
         draft.saw("write", ready, &answer.write.source);
-        draft.expect(format!("an answer within {seconds} s"), origin);
         let is = format!("answered in {} ms, {ready}", answer.took_ms);
         Ok(if answer.took_ms as f64 <= seconds * 1000.0 { draft.pass(is) } else { draft.warn(is) })
     })
 }
 
 fn writable(context: &StorageContext<'_>) -> Vec<Judged> {
-    let expected = expected(context.now(), context.config);
+    let expected = expected(context.now(), context.config, context.data);
     each_asked(context, |mount, answer, mut draft| {
         let fstab = &context.now().fstab;
         let Some(want) = expected.iter().find(|one| one.point == mount.point) else {
@@ -264,6 +280,9 @@ fn writable(context: &StorageContext<'_>) -> Vec<Judged> {
         );
         let is_read_only = mount.read_only || probe == Some(WriteProbe::ReadOnly);
         draft.expect(if want.read_only { "read-only" } else { "read-write" }, want.origin.clone());
+        if mount.shut_down {
+            return Ok(draft.fail("the file system was shut down after an error and serves nobody any more"));
+        }
         Ok(match (is_read_only, want.read_only) {
             (true, true) => draft.pass("read-only"),
             (false, false) => draft.pass("read-write"),

@@ -69,7 +69,8 @@ pub(super) static CHECKS: [Check; 5] = [
         domain: Domain::Storage,
         asks: "Does each NVMe drive's PCIe link run at its full speed and width?",
         reads: &["/sys/class/nvme/nvme*/device/{current,max}_link_{speed,width}"],
-        compares: "other drives of the same model; without any, the most that the drive itself can do",
+        compares: "two or more other drives of the same model; else the lesser of what the drive and the port that it is \
+                   plugged into can do, where both tell",
         verdicts: "Warns when it is slower or narrower. One finding a drive.",
         why: "A link that trained down halves a drive, and a striped array runs at the pace of its slowest drive.",
         clears_by: ClearsBy::GoodReading,
@@ -250,7 +251,13 @@ fn link(context: &StorageContext<'_>) -> Vec<Judged> {
             None => {
                 let speed = *draft.want("speed at most", &readings.speed_max, ToString::to_string)?;
                 let width = *draft.want("width at most", &readings.width_max, |lanes| format!("x{lanes}"))?;
-                ((speed, width), rule("PCI Express: the device's own maximum"))
+                // A drive in a slower or narrower slot is not at fault, and only the slot's port tells.
+                let port_speed =
+                    *draft.want("the port's speed", &readings.port_speed_max, ToString::to_string)?;
+                let port_width =
+                    *draft.want("the port's width", &readings.port_width_max, |n| format!("x{n}"))?;
+                let origin = rule("PCI Express: the lesser of what the device and its port can do");
+                ((speed.min(port_speed), width.min(port_width)), origin)
             }
         };
         draft.expect(format!("{} x{}", want.0, want.1), origin);

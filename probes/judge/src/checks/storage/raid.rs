@@ -12,9 +12,10 @@ pub(super) static CHECKS: [Check; 1] = [Check {
     id: "storage.md.state",
     domain: Domain::Storage,
     asks: "Is each software RAID array whole?",
-    reads: &["/sys/block/md*/md/{array_state,degraded,sync_action}"],
+    reads: &["/sys/block/md*/md/{array_state,level,raid_disks,degraded,sync_action}"],
     compares: "no missing member, and a state in which the array works",
-    verdicts: "Warns when it works without a member; fails when it does not work. One finding an array.",
+    verdicts: "Warns when it works without a member; fails when it does not work, or misses more members than its level can \
+               lose. One finding an array.",
     why: "A degraded array is slow, and one drive away from losing everything; a striped one has lost it already.",
     clears_by: ClearsBy::GoodReading,
     action: Action::Repair,
@@ -38,26 +39,48 @@ fn judge(array: &MdArray) -> Verdicted {
     let mut draft = Draft::new(Device(array.name.clone()));
     let state = draft.need("state", &array.state, Clone::clone)?;
     draft.expect("no member missing", Origin::Rule { source: "Linux kernel documentation, md".to_owned() });
+    if state == "clear" {
+        return Ok(draft.skip(SkipWhy::NotPresent, "a device without an array"));
+    }
     if !matches!(
         state.as_str(),
         "clean" | "active" | "active-idle" | "write-pending" | "readonly" | "read-auto"
     ) {
         return Ok(draft.fail(format!("the array is {state}")));
     }
-    // Levels without redundancy (raid0, linear) have neither file: they are whole or broken.
-    if matches!((array.degraded.get(), array.sync_action.get()), (Err(a), Err(b)) if a.kind == Absence::NotPresent && b.kind == Absence::NotPresent)
-    {
-        return Ok(draft.pass(format!("{state}, without redundancy")));
+    let level = draft.need("level", &array.level, Clone::clone)?;
+    if matches!(level.as_str(), "raid0" | "linear") {
+        return Ok(draft.pass(format!("{state}, {level} without redundancy")));
     }
+    let disks = *draft.need("members", &array.disks, ToString::to_string)?;
     let missing = *draft.need("members missing", &array.degraded, ToString::to_string)?;
     let sync = draft.need("at work", &array.sync_action, Clone::clone)?;
     if !matches!(sync.as_str(), "idle" | "frozen" | "resync" | "recover" | "check" | "repair" | "reshape") {
         let absent = Absent::new(Absence::Malformed, format!("no such work is known: {sync:?}"));
         return Ok(draft.absent("at work", &absent, &array.sync_action.source, false));
     }
-    Ok(if missing > 0 {
-        draft.warn(format!("{missing} members are missing; {sync}"))
+    let Some(may_miss) = may_miss(level, disks) else {
+        let absent = Absent::new(Absence::Malformed, format!("no such level is known: {level:?}"));
+        return Ok(draft.absent("level", &absent, &array.level.source, false));
+    };
+    let is = format!("{level} of {disks} members, {missing} of them missing; {sync}");
+    Ok(if missing > may_miss {
+        draft.fail(is)
+    } else if missing > 0 {
+        draft.warn(is)
     } else {
-        draft.pass(format!("{state}, {sync}"))
+        draft.pass(format!("{state}, {level}, {sync}"))
     })
+}
+
+/// Members that an array of this level can lose and still hold its data.
+fn may_miss(level: &str, disks: u32) -> Option<u32> {
+    match level {
+        "raid1" => Some(disks.saturating_sub(1)),
+        "raid4" | "raid5" => Some(1),
+        "raid6" => Some(2),
+        // Half of them at best, one a mirror; the kernel calls the array broken when it was not the best.
+        "raid10" => Some(disks / 2),
+        _ => None,
+    }
 }
