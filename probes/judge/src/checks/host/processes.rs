@@ -98,7 +98,7 @@ fn zombies(context: &HostContext<'_>) -> Verdicted {
         .need("zombies", &context.now().processes, |table| format!("{} of {}", table.zombies, table.total))?;
     let (max, origin) = context.limit("zombies_max");
     draft.expect(format!("at most {max}"), origin);
-    let is = format!("{} zombies among {} processes", table.zombies, table.total);
+    let is = format!("{} of {} processes are zombies", table.zombies, table.total);
     Ok(if f64::from(table.zombies) <= max { draft.pass(is) } else { draft.warn(is) })
 }
 
