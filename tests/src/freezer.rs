@@ -6,6 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
 
 use crate::{is_root, processes::wait_for, skip};
@@ -16,6 +17,7 @@ pub struct Freezer {
     // Declared first, so that the mount is gone before its directory is.
     mount: Mount,
     _directory: TempDir,
+    _turn: fs::File,
 }
 
 #[derive(Debug)]
@@ -32,6 +34,9 @@ impl Freezer {
             skip("a file system can be frozen by root only");
             return None;
         }
+        // Tests that leave probes behind share this machine's ledger of them, so they take turns.
+        let turn = fs::File::create("/run/plimsoll-tests.lock").expect("a lock");
+        flock(&turn, FlockOperation::LockExclusive).expect("a turn");
         let directory = tempfile::tempdir().expect("a directory");
         let (image, mount) = (directory.path().join("image"), directory.path().join("mount"));
         fs::File::create(&image).and_then(|file| file.set_len(16 << 20)).expect("an image");
@@ -42,7 +47,7 @@ impl Freezer {
             skip("no file system in a loop device can be mounted here");
             return None;
         }
-        Some(Self { mount: Mount(mount), _directory: directory })
+        Some(Self { mount: Mount(mount), _directory: directory, _turn: turn })
     }
 
     /// Where it is mounted.
