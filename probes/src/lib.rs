@@ -1,4 +1,5 @@
-//! What a node says about itself. Passive and read-only: nothing here changes the node or puts load on it.
+//! What a node says about itself. Passive and read-only: nothing here changes the node, and but for a short spin of one
+//! processor nothing puts load on it.
 //!
 //! Everything is read through a [`Machine`], which is either this machine or a tree of files that stands in for one.
 //! A reader never fails: what it cannot read becomes an absent reading with its reason.

@@ -273,5 +273,6 @@ pub(crate) fn absent(error: Errno) -> Absent {
         Errno::LOOP | Errno::NOTDIR => Absence::Malformed,
         _ => Absence::Unreadable,
     };
-    Absent::new(kind, std::io::Error::from(error).to_string())
+    let told = std::io::Error::from(error).to_string();
+    Absent::new(kind, told.split(" (os error").next().unwrap_or_default())
 }
