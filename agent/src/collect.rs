@@ -229,6 +229,11 @@ fn failure(domain: Domain, outcome: Option<&Outcome>) -> Failure {
     let at = step.map_or(String::new(), |step| format!(" while reading {step}"));
     let took = outcome.took.as_secs_f64();
     match &outcome.ending {
+        Ending::OutOfTime => say(
+            Blame::Plimsoll,
+            format!("the {domain} probe was not done within {took:.1} s{at}"),
+            "give it more with --budget; look for what keeps the processors busy",
+        ),
         Ending::TimedOut if matches!(step, None | Some(STEP_BETWEEN)) => say(
             Blame::Plimsoll,
             format!("the {domain} probe had too little time ({took:.1} s)"),

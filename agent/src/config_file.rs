@@ -21,6 +21,16 @@ pub(crate) enum ConfigText {
     Unreadable { path: String, detail: String },
 }
 
+impl ConfigText {
+    /// The file, if there is one.
+    pub(crate) fn path(&self) -> Option<&str> {
+        match self {
+            Self::None => None,
+            Self::File { path, .. } | Self::Unreadable { path, .. } => Some(path),
+        }
+    }
+}
+
 /// The configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigFileError {

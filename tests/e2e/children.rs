@@ -124,14 +124,6 @@ fn ctrl_c_ends_the_command_with_a_whole_report_of_what_is_known() {
     }
 }
 
-#[test]
-fn a_budget_that_is_too_small_is_our_own_trouble_and_not_the_nodes() {
-    let tree = healthy_tree();
-    let report = check(&["--sysroot", tree.arg(), "--budget", "100ms"]);
-    let own = |f: &Finding| matches!(f.verdict, Verdict::Unknown { blame: Blame::Plimsoll });
-    assert!(report.findings.iter().all(own), "{report:?}");
-}
-
 fn responds(report: &Report, mount: &str) -> (Verdict, String) {
     let same = |f: &&Finding| f.check.0 == "storage.mount.responds" && f.device.0 == mount;
     let finding =

@@ -38,7 +38,11 @@ fn problems_come_first_and_passes_only_when_asked_for() {
     let text = out(&run(&["check", "--sysroot", tree.arg()]));
     let verdicts: Vec<_> = text.lines().skip(2).map_while(|line| line.split_whitespace().next()).collect();
     assert_eq!(verdicts, ["FAIL", "FAIL", "WARN"], "{text}");
-    assert!(text.starts_with("gpu-017 is UNFIT: 2 failures, 1 warning"), "{text}");
+    assert!(
+        text.starts_with("gpu-017 (the tree ")
+            && text.contains(" is UNFIT by its host and storage: 2 failures, 1 warning"),
+        "{text}"
+    );
     let all = out(&run(&["check", "--all", "--sysroot", tree.arg()]));
     assert!(all.contains("PASS") && all.contains("SKIPPED"), "{all}");
 }
@@ -169,4 +173,38 @@ fn a_full_disk_under_the_output_is_said() {
         plimsoll().args(["check", "--json", "--sysroot", tree.arg()]).stdout(full).output().expect("it runs");
     assert_eq!(output.status.code(), Some(3));
     assert!(err(&output).contains("cannot write the result"), "{}", err(&output));
+}
+
+#[test]
+fn nagios_is_told_of_wrong_usage_in_its_own_way() {
+    for arguments in
+        [&["--config", "/no/such/file"][..], &["--only", "nope"], &["--sysroot", "/no/such/tree"]]
+    {
+        let output = run(&[&["check", "--nagios"], arguments].concat());
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
+        assert!(
+            out(&output).starts_with("PLIMSOLL UNKNOWN - ") && out(&output).lines().count() == 1,
+            "{}",
+            out(&output)
+        );
+    }
+}
+
+#[test]
+fn a_configuration_cannot_drive_the_terminal_through_its_error() {
+    let tree = healthy_tree();
+    let text = format!(
+        "[host]\ngovernor = \"\\u001b[31m\"\n# {}\n\"\\u001b]0;x\\u0007\" = 1 # \u{1b}[2J\n",
+        "x".repeat(100_000)
+    );
+    tree.write("/etc/plimsoll/plimsoll.toml", text.as_bytes());
+    let output = run(&["check", "--sysroot", tree.arg()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!err(&output).contains(['\u{1b}', '\u{7}']) && err(&output).len() < 30_000, "{:?}", err(&output));
+}
+
+#[test]
+fn the_most_telling_line_of_the_log_is_the_one_that_is_shown() {
+    let text = out(&run(&["check", "--sysroot", sick("memory-uncorrected").arg()]));
+    assert!(text.contains("EDAC MC1: 1 UE memory read error on CPU_SrcID#1_MC#0_Chan#0_DIMM#0"), "{text}");
 }

@@ -96,3 +96,36 @@ fn a_process_that_goes_while_the_list_is_read_is_no_fault() {
     let report = check(&["--sysroot", tree.arg()]);
     assert_eq!(verdict(&report, "host.processes.zombies", "node"), Some(Verdict::Pass));
 }
+
+#[test]
+fn a_missing_file_beside_a_bad_reading_does_not_hide_it() {
+    let tree = healthy_tree();
+    tree.remove("/sys/class/nvme/nvme1/address");
+    tree.write("/sys/class/nvme/nvme1/state", b"dead\n");
+    tree.remove("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver");
+    tree.write("/sys/devices/system/cpu/cpu3/cpufreq/scaling_governor", b"powersave\n");
+    let report = check(&["--sysroot", tree.arg()]);
+    assert_eq!(verdict(&report, "storage.nvme.state", "nvme1"), Some(Verdict::Fail));
+    assert_eq!(verdict(&report, "host.cpu.governor", "node"), Some(Verdict::Warn));
+}
+
+#[test]
+fn what_the_operator_expects_is_never_skipped_because_it_cannot_be_read() {
+    let tree = healthy_tree();
+    let gone = [
+        ("/sys/devices/system/cpu/smt", "host.cpu.smt"),
+        ("/proc/pressure/io", "host.pressure.io"),
+        ("/proc/swaps", "host.memory.swap"),
+        ("/proc/buddyinfo", "host.memory.fragmentation"),
+        ("/sys/kernel/mm/transparent_hugepage/enabled", "host.memory.thp"),
+    ];
+    gone.iter().for_each(|(file, _)| tree.remove(file));
+    tree.remove("/sys/class/block/md0");
+    let report = check(&["--sysroot", tree.arg()]);
+    for (file, check) in gone {
+        let found = verdict(&report, check, "node");
+        assert!(matches!(found, Some(Verdict::Unknown { .. })), "{check} without {file}: {found:?}");
+    }
+    let backing = verdict(&report, "storage.mount.backing", "/scratch");
+    assert!(matches!(backing, Some(Verdict::Unknown { .. })), "{backing:?}");
+}

@@ -14,8 +14,13 @@ use plimsoll_tests::{err, node::healthy_tree, out, plimsoll, tree::Tree};
 
 /// Files that no check needs: the first only names the node in the headline. A drive's entry among an array's members
 /// says where blocks are; that a member is missing shows in the array's own state.
-const CONTEXT: [&str; 3] = [
+const CONTEXT: [&str; 7] = [
     "/proc/sys/kernel/hostname",
+    // Words beside a judgement that does not lean on them: which driver, which part to pull.
+    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver",
+    "/sys/class/nvme/nvme0/address",
+    "/sys/class/nvme/nvme1/address",
+    "/sys/class/nvme/nvme2/address",
     "/sys/class/block/md0/slaves/nvme1n1",
     "/sys/class/block/md0/slaves/nvme2n1",
 ];

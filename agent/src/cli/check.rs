@@ -14,7 +14,7 @@ use plimsoll_judge::{
     BUDGET_ACCEPTED, Data, Policy, State, checks, decide, nearest, observe, parse_budget, select,
 };
 use plimsoll_model::{
-    Clock, Exit, Finding, NodeIdentity, Overall, Report, SCHEMA_VERSION, SinceBoot, Summary,
+    Clock, Exit, Finding, NagiosExit, NodeIdentity, Overall, Report, SCHEMA_VERSION, SinceBoot, Summary,
 };
 
 use super::{VerbError, print};
@@ -53,11 +53,11 @@ pub(crate) struct Arguments {
     /// Judge only these: a check, or the beginning of names (`storage.mount`); may be repeated or separated by commas
     #[arg(long, value_name = "CHECK", value_delimiter = ',')]
     only: Vec<String>,
-    /// Time for the whole command, from 100ms to 10min [default: 8s]
-    #[arg(long, value_name = "TIME", value_parser = budget)]
+    /// Time for the whole command, from 500ms to 10min [default: 8s]
+    #[arg(long, value_name = "TIME", value_parser = budget, allow_hyphen_values = true)]
     budget: Option<Duration>,
-    /// Configuration file [default: /etc/plimsoll/plimsoll.toml]
-    #[arg(long, value_name = "FILE", env = "PLIMSOLL_CONFIG")]
+    /// Configuration file [default: $PLIMSOLL_CONFIG, else /etc/plimsoll/plimsoll.toml]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A tree of files that stands in for this machine's /proc, /sys, /dev and /etc
     #[arg(long, value_name = "DIR")]
@@ -72,6 +72,17 @@ fn budget(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<u8, VerbError> {
+    match judge_node(arguments) {
+        // Nagios reads one line and would take status 2 for critical.
+        Err(error) if arguments.nagios => {
+            print::result(&format!("PLIMSOLL UNKNOWN - {}\n", error.line()))?;
+            Ok(NagiosExit::Unknown.code())
+        }
+        other => other,
+    }
+}
+
+fn judge_node(arguments: &Arguments) -> Result<u8, VerbError> {
     let began = Instant::now();
     let only = selected(&arguments.only)?;
     if arguments.list {
@@ -80,7 +91,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8, VerbError> {
         let text = if arguments.json {
             check_list_json(&listed).map_err(VerbError::own)?
         } else {
-            check_list(&listed)
+            check_list(&listed, print::terminal_columns())
         };
         print::result(&text)?;
         return Ok(Exit::Fit.code());
@@ -100,6 +111,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8, VerbError> {
         &interrupts,
     )
     .map_err(VerbError::setup)?;
+    let config_path = setup.config.path().map(str::to_owned);
     let config = config_file::parse(setup.config, &data).map_err(|error| {
         let of_tree = arguments.sysroot.as_ref().filter(|_| arguments.config.is_none());
         let place = of_tree.map_or(String::new(), |tree| format!("in {}: ", tree.display()));
@@ -121,7 +133,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8, VerbError> {
     interrupts.release();
     let policy = Policy { config: &config, data: &data, only: only.as_ref() };
     let sysroot = arguments.sysroot.as_ref().map(|path| path.display().to_string());
-    let report = judge(&collected, &policy, NodeIdentity { hostname: setup.hostname, sysroot }, began);
+    let report = judge(
+        &collected,
+        &policy,
+        NodeIdentity { hostname: setup.hostname, sysroot, config: config_path },
+        began,
+    );
     let style = Style { all: arguments.all, columns: print::terminal_columns(), colour: print::colour() };
     print::result(&render(arguments, &report, &style)?)?;
     Ok(status(arguments, &report))
@@ -129,7 +146,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8, VerbError> {
 
 /// The configuration that was named on the command line or in the environment, as an absolute path.
 fn named_config(arguments: &Arguments) -> Result<Option<String>, VerbError> {
-    let Some(path) = &arguments.config else { return Ok(None) };
+    let of_environment =
+        || std::env::var_os("PLIMSOLL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let Some(path) = arguments.config.clone().or_else(of_environment) else { return Ok(None) };
     let absolute = std::path::absolute(path).map_err(VerbError::usage)?;
     match absolute.into_os_string().into_string() {
         Ok(path) => Ok(Some(path)),
@@ -142,7 +161,7 @@ fn named_config(arguments: &Arguments) -> Result<Option<String>, VerbError> {
 /// The checks that the selectors name; `None` when there are no selectors.
 fn selected(selectors: &[String]) -> Result<Option<BTreeSet<&'static str>>, VerbError> {
     let mut only = BTreeSet::new();
-    for selector in selectors {
+    for selector in selectors.iter().map(|selector| selector.trim()) {
         let named: Vec<_> = select(selector).map(|check| check.id).collect();
         if named.is_empty() {
             let near = nearest(selector, checks().map(|check| check.id));

@@ -3,7 +3,7 @@
 use anyhow::anyhow;
 use clap::Args;
 use plimsoll_dashboard::explanation;
-use plimsoll_judge::{checks, find, nearest};
+use plimsoll_judge::{Data, checks, find, nearest};
 use plimsoll_model::Exit;
 
 use super::{VerbError, print};
@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<u8, VerbError> {
             anyhow!("there is no check `{}`{near}; `plimsoll check --list` lists them", arguments.check);
         return Err(VerbError::usage(message));
     };
-    print::result(&explanation(check, print::terminal_columns().unwrap_or(100).min(100)))?;
+    let data = Data::built_in().map_err(VerbError::own)?;
+    print::result(&explanation(check, &data, print::terminal_columns().unwrap_or(100).min(100)))?;
     Ok(Exit::Fit.code())
 }

@@ -7,6 +7,7 @@ mod print;
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use plimsoll_dashboard::clean;
 use plimsoll_model::Exit;
 
 use crate::{collect::SetupError, probe::PROBE_VERB};
@@ -23,7 +24,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Judge this node now
+    /// Judge this node now: its host and storage; GPUs and fabric are not judged yet
     Check(check::Arguments),
     /// Say what a check reads, compares with, why, and what to do
     Explain(explain::Arguments),
@@ -66,6 +67,11 @@ impl VerbError {
     /// The command line or the configuration is wrong.
     pub(crate) fn usage(source: impl Into<anyhow::Error>) -> Self {
         Self { exit: Exit::Usage, source: source.into() }
+    }
+
+    /// What went wrong, harmless and on one line.
+    pub(crate) fn line(&self) -> String {
+        clean(&format!("{:#}", self.source)).replace('|', "/")
     }
 
     /// Nothing could be collected.

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind, IsTerminal, Write as _};
 
 use plimsoll_dashboard::clean;
+use plimsoll_probes::parse;
 
 use super::VerbError;
 
@@ -17,11 +18,18 @@ pub(super) fn result(text: &str) -> Result<(), VerbError> {
     }
 }
 
+const LINES_MAX: usize = 20;
+const LINE_BYTES_MAX: usize = 1000;
+
 /// Writes an error to standard error.
 pub(super) fn error(text: &str) {
     // When standard error is gone too, the exit status still tells.
     // A message may quote a file that somebody else wrote.
-    let harmless: Vec<_> = text.lines().map(clean).collect();
+    let harmless: Vec<_> = text
+        .lines()
+        .take(LINES_MAX)
+        .map(|line| clean(parse::clip(line, LINE_BYTES_MAX)).into_owned())
+        .collect();
     let _ = writeln!(io::stderr(), "plimsoll: {}", harmless.join("\n"));
 }
 

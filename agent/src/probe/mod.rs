@@ -41,6 +41,8 @@ fn tell(pipe: &Pipe, message: &Message) {
 pub(crate) fn run(order: &str, sysroot: Option<&OsStr>) -> ExitCode {
     // Fails only for the leader of a process group, which a child of ours is not.
     let _ = rustix::process::setsid();
+    // Started through /proc/self/exe it would be called `exe`.
+    let _ = rustix::thread::set_name(c"plimsoll-probe");
     let no_core = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
     let _ = rustix::process::setrlimit(rustix::process::Resource::Core, no_core);
     let Ok(order) = serde_json::from_str::<Order>(order) else { return ExitCode::from(2) };

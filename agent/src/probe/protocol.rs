@@ -16,7 +16,7 @@ pub(crate) const GAP: Duration = Duration::from_millis(GAP_MS_MIN + 10);
 pub(crate) const PROBE_VERB: &str = "__probe";
 
 /// What a child says while it waits between two readings.
-pub(crate) const STEP_BETWEEN: &str = "the pause between two readings";
+pub(crate) const STEP_BETWEEN: &str = "nothing, between two readings";
 
 /// What a child is for.
 #[derive(Clone, Debug, Serialize, Deserialize)]

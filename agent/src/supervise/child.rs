@@ -170,6 +170,7 @@ impl Child {
         let ending = match (interrupted, process_state(self.process.id())) {
             (true, _) => Ending::Interrupted,
             (false, Some('T' | 't')) => Ending::Stopped,
+            (false, Some('R')) => Ending::OutOfTime,
             (false, _) => Ending::TimedOut,
         };
         Leaving {

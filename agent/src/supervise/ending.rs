@@ -13,7 +13,9 @@ pub(crate) enum Ending {
     Exited(i32),
     /// A signal that was not ours ended it.
     Killed(i32),
-    /// It did not finish in time and was ended.
+    /// It did not finish in time and was ended. It was busy, and not waiting, when it was.
+    OutOfTime,
+    /// It waited for something when its time was up, and was ended.
     TimedOut,
     /// It did not finish in time because somebody had stopped it; it was ended.
     Stopped,
@@ -59,6 +61,7 @@ impl Outcome {
     pub(crate) fn told(&self) -> String {
         let took = self.took.as_secs_f64();
         match &self.ending {
+            Ending::OutOfTime => format!("it was not done within {took:.1} s"),
             Ending::TimedOut => format!("no answer within {took:.1} s"),
             Ending::LeftStuck(pid) => {
                 format!("no answer within {took:.1} s; the probe (pid {pid}) cannot be killed and was left")

@@ -10,7 +10,7 @@ use std::{
     },
 };
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// A pipe that becomes readable when somebody wants the command to stop.
 #[derive(Debug)]
@@ -20,12 +20,12 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Catches SIGINT, SIGTERM and SIGHUP from now on.
+    /// Catches SIGINT and SIGTERM from now on. SIGHUP stays as the caller set it: nohup ignores it.
     pub(crate) fn catch() -> std::io::Result<Self> {
         let (receiver, sender) = UnixStream::pair()?;
         receiver.set_nonblocking(true)?;
         let released = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in [SIGINT, SIGTERM] {
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&released))?;
             signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
         }

@@ -1,6 +1,6 @@
 //! The table for people: problems first, one line each of what, where, evidence and action.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_model::{Finding, Report, Verdict};
 use unicode_width::UnicodeWidthStr;
@@ -49,8 +49,11 @@ pub fn table(report: &Report, style: &Style) -> String {
     let (passed, skipped) = (report.summary.pass, report.summary.skipped);
     if !style.all && passed + skipped > 0 {
         let skipped = if skipped > 0 { format!(", {skipped} were not judged") } else { String::new() };
-        let hint =
-            format!("{passed} passed{skipped}; --all shows them, `plimsoll explain CHECK` explains one");
+        let no_config =
+            if report.node.config.is_none() { " (there is no configuration to compare with)" } else { "" };
+        let hint = format!(
+            "{passed} passed{skipped}{no_config}; --all shows them, `plimsoll explain CHECK` explains one"
+        );
         let lines = style.columns.map_or_else(|| vec![hint.clone()], |columns| wrap(&hint, columns));
         lines.iter().for_each(|line| text.push_str(&format!("\n{line}")));
         text.push('\n');
@@ -76,14 +79,20 @@ fn headline(report: &Report, style: &Style) -> String {
     if report.interrupted {
         told.push_str(" (interrupted, so this is not all)");
     }
-    let node = clean(report.node.hostname.as_deref().unwrap_or("this node")).into_owned();
+    let mut node = clean(report.node.hostname.as_deref().unwrap_or("this node")).into_owned();
+    if let Some(tree) = &report.node.sysroot {
+        node = format!("{node} (the tree {})", clean(tree));
+    }
+    let domains: BTreeSet<&str> =
+        report.findings.iter().filter_map(|f| f.check.0.split('.').next()).collect();
+    let domains = domains.into_iter().collect::<Vec<_>>().join(" and ");
     let colour = match report.overall.to_string().as_str() {
         "FIT" => "32;1",
         "UNFIT" => "31;1",
         _ => "35;1",
     };
     let word = paint(&report.overall.to_string(), colour, style.colour);
-    format!("{node} is {word}{told}  ({:.1} s)\n", report.took_ms as f64 / 1000.0)
+    format!("{node} is {word} by its {domains}{told}  ({:.1} s)\n", report.took_ms as f64 / 1000.0)
 }
 
 /// Findings of one verdict, device and reason become one row, at the place of the first.

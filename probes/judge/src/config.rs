@@ -226,6 +226,12 @@ impl Config {
                 "[host] services: {name:?} is no name of a unit or process; accepted are letters, digits and `-_.@:`, and UNIT=PROCESS"
             )));
         }
+        let services = &config.host.services;
+        if let Some(name) =
+            services.iter().enumerate().find(|(at, name)| services.iter().take(*at).any(|n| n == *name))
+        {
+            return Err(fail(format!("[host] services: {:?} is named twice", name.1)));
+        }
         if config.mount.len() > 256 || config.host.services.len() > 256 {
             return Err(fail("more than 256 mounts or services".to_owned()));
         }

@@ -25,19 +25,19 @@ fn invalid<E: Error>(got: &str, accepted: &str) -> E {
     E::invalid_value(Unexpected::Str(got), &accepted)
 }
 
-const DURATION: &str = "a time with its unit from \"100ms\" to \"10min\", such as \"8s\"";
+const DURATION: &str = "a time with its unit from \"500ms\" to \"10min\", such as \"8s\"";
 const BYTES: &str = "a size with its unit, such as \"1.9 TiB\" or \"512 GB\"";
 
-/// A budget: 100 ms to 10 minutes.
+/// A budget: 500 ms to 10 minutes. Two readings 210 ms apart and a spin of up to 120 ms fit into no less.
 pub(crate) fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(deserializer)?;
     parse_budget(&text).map(Some).ok_or_else(|| invalid(&text, DURATION))
 }
 
-/// A budget as people write it, if it is one: 100 ms to 10 minutes.
+/// A budget as people write it, if it is one: 500 ms to 10 minutes.
 #[must_use]
 pub fn parse_budget(text: &str) -> Option<Duration> {
-    let range = Duration::from_millis(100)..=Duration::from_secs(600);
+    let range = Duration::from_millis(500)..=Duration::from_secs(600);
     humantime::parse_duration(text).ok().filter(|budget| range.contains(budget))
 }
 

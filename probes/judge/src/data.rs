@@ -67,6 +67,12 @@ fn duration<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<
 }
 
 impl LogRule {
+    /// What tells it from the other rules.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{} {} {}", self.check, self.starts.join("|"), self.all.join("|"))
+    }
+
     /// Whether a line is evidence by this rule.
     #[must_use]
     pub fn matches(&self, line: &str) -> bool {

@@ -55,6 +55,7 @@ pub fn decide(
         }
         Signals::Failed { domain, failure } => (None, judge_failed(*domain, failure, policy)),
     };
+    let judged = bounded(judged);
     let age_ms = taken.map_or(0, |taken| age_ms(taken, now));
     let mut findings = Vec::with_capacity(judged.len());
     for (check, judged) in judged {
@@ -70,6 +71,35 @@ fn age_ms(taken: &Clock, now: &Clock) -> u64 {
         // Without the time since boot, the wall clock is all there is.
         _ => u64::try_from(now.wall.duration_since(taken.wall).as_millis()).unwrap_or(0),
     }
+}
+
+/// Most findings of one check; a machine has fewer devices of a kind.
+const FINDINGS_MAX: usize = 512;
+
+/// Of a check with too many findings the most serious are kept, and one stands for the others.
+fn bounded(judged: Judgements) -> Judgements {
+    let mut kept = Judgements::new();
+    let mut rest = judged.into_iter().peekable();
+    while let Some((check, first)) = rest.next() {
+        let mut of_check = vec![first];
+        while let Some((_, next)) = rest.next_if(|(next, _)| next.id == check.id) {
+            of_check.push(next);
+        }
+        if of_check.len() > FINDINGS_MAX {
+            of_check.sort_by_key(|judged| std::cmp::Reverse(judged.verdict));
+            let others = of_check.split_off(FINDINGS_MAX - 1);
+            if let Some(worst) = others.first().cloned() {
+                let device = Device(format!("{} others", others.len()));
+                of_check.push(Judged {
+                    device,
+                    reason: format!("the worst of them: {}", worst.reason),
+                    ..worst
+                });
+            }
+        }
+        kept.extend(of_check.into_iter().map(|judged| (check, judged)));
+    }
+    kept
 }
 
 type Judgements = Vec<(&'static Check, Judged)>;

@@ -21,6 +21,13 @@ pub(crate) struct Judged {
     pub(crate) clears_by: Option<ClearsBy>,
 }
 
+impl Judged {
+    /// The same with another way out than the check's own.
+    pub(crate) fn advise(self, action: Action, advice: &str) -> Self {
+        Self { action: Some(action), advice: Some(advice.to_owned()), ..self }
+    }
+}
+
 /// A judgement, or one that ended early because something is absent.
 pub(crate) type Verdicted = Result<Judged, Box<Judged>>;
 

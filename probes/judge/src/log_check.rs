@@ -57,7 +57,7 @@ fn judged(context: &HostContext<'_>, check: &str) -> Result<Vec<Judged>, Box<Jud
         let mut draft = draft.clone_for(device.clone());
         let mut faults: Vec<_> =
             context.state.log_faults(check).filter(stands).filter(|fault| fault.device == *device).collect();
-        faults.sort_by_key(|fault| std::cmp::Reverse(fault.fails));
+        faults.sort_by_key(|fault| (!fault.fails, fault.place(context.data)));
         let mut reason = String::new();
         for fault in &faults {
             draft.saw("line", &fault.last_text, &reading.source);

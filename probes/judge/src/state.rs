@@ -25,12 +25,21 @@ pub struct State {
 pub(crate) struct LogFault {
     pub(crate) check: String,
     pub(crate) device: Device,
+    /// The rule, by its source and how its lines begin.
+    rule: String,
     pub(crate) fails: bool,
     pub(crate) window: Option<Duration>,
     pub(crate) count: u64,
     pub(crate) last_us: u64,
     pub(crate) last_text: String,
     pub(crate) source: String,
+}
+
+impl LogFault {
+    /// Its rule's place among the rules; those that tell most come first.
+    pub(crate) fn place(&self, data: &Data) -> usize {
+        data.kernel_log.iter().position(|rule| rule.name() == self.rule).unwrap_or(usize::MAX)
+    }
 }
 
 impl State {
@@ -53,11 +62,12 @@ impl State {
             let Some(rule) = data.log_rule(&event.text) else { continue };
             let device = rule.device(&event.text).map_or_else(Device::node, |name| Device(name.to_owned()));
             let fails = rule.verdict == Weight::Fail;
+            let name = rule.name();
             let known = self.log.iter_mut().find(|fault| {
                 fault.check == rule.check
                     && fault.device == device
+                    && fault.rule == name
                     && fault.fails == fails
-                    && fault.window == rule.window
             });
             match known {
                 Some(fault) => {
@@ -72,6 +82,7 @@ impl State {
                     self.log.push(LogFault {
                         check: rule.check.clone(),
                         device,
+                        rule: name,
                         fails,
                         window: rule.window,
                         count: 1,

@@ -42,6 +42,8 @@ pub struct NodeIdentity {
     pub hostname: Option<String>,
     /// The tree that stood in for the machine, if one did.
     pub sysroot: Option<String>,
+    /// The configuration that said what it should be, if there was one.
+    pub config: Option<String>,
 }
 
 /// How many findings of each verdict.

@@ -15,13 +15,11 @@ pub(super) fn controllers(machine: &Machine, data: &Data) -> Result<Vec<NvmeCont
     let is_controller = |name: &String| {
         name.strip_prefix("nvme").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
     };
-    let names = machine.list("/sys/class/nvme")?;
-    Ok(names
-        .into_iter()
-        .filter(is_controller)
-        .take(CONTROLLERS_MAX)
-        .map(|name| controller(machine, data, name))
-        .collect())
+    let names: Vec<String> = machine.list("/sys/class/nvme")?.into_iter().filter(is_controller).collect();
+    if names.len() > CONTROLLERS_MAX {
+        return Err(Absent::new(Absence::TooLarge, format!("more than {CONTROLLERS_MAX} controllers")));
+    }
+    Ok(names.into_iter().map(|name| controller(machine, data, name)).collect())
 }
 
 fn controller(machine: &Machine, data: &Data, name: String) -> NvmeController {

@@ -131,7 +131,7 @@ fn count(context: &HostContext<'_>) -> Verdicted {
     Ok(if known.iter().any(|(_, want, is)| is < want) {
         draft.fail(is)
     } else if known.iter().any(|(_, want, is)| is > want) {
-        draft.warn(is)
+        draft.warn(is).advise(Action::None, "mend the configuration: the machine has more than it says")
     } else {
         draft.pass(is)
     })
@@ -201,9 +201,10 @@ fn governor(context: &HostContext<'_>) -> Verdicted {
         let each: Vec<_> = all.iter().map(|(name, count)| format!("{name} on {count}")).collect();
         each.join(", ")
     })?;
-    draft.want("driver", &cpu.driver, Clone::clone)?;
-    let is: Vec<_> = governors.iter().map(|(name, count)| format!("{name} on {count} processors")).collect();
-    let is = is.join(", ");
+    let is: Vec<_> =
+        governors.iter().map(|(name, count)| format!("{name} on {}", plural(*count, "processor"))).collect();
+    let driver = cpu.driver.ok().map_or(String::new(), |driver| format!(" (driver {driver})"));
+    let is = format!("{}{driver}", is.join(", "));
     if let Some(want) = context.config.host.governor.map(crate::config::Governor::name) {
         draft.expect(want, context.config.origin());
         let all = governors.keys().all(|name| name == want);

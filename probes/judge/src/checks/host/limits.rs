@@ -1,6 +1,6 @@
 //! Limits that a job would inherit.
 
-use plimsoll_model::{Action, Bytes, ClearsBy, Domain, Limit};
+use plimsoll_model::{Action, Bytes, ClearsBy, Domain, Limit, SkipWhy};
 
 use crate::{
     check::{Check, Judge},
@@ -54,9 +54,19 @@ fn shown(limit: &Limit) -> String {
     }
 }
 
+/// Where slurmd should be and is not, nothing is known about the jobs that it would start.
+fn slurmd_is_gone(context: &HostContext<'_>) -> bool {
+    let expected =
+        context.config.host.services.iter().any(|name| name.split(['.', '=']).next() == Some("slurmd"));
+    expected && !context.now().limits.whose.starts_with("slurmd")
+}
+
 fn memlock(context: &HostContext<'_>) -> Verdicted {
     let mut draft = Draft::node();
     let limits = &context.now().limits;
+    if slurmd_is_gone(context) {
+        return Ok(draft.skip(SkipWhy::NotPresent, "slurmd, from which jobs inherit it, is not running"));
+    }
     let is = draft.need("locked memory", &limits.memlock, shown_bytes)?;
     let told = format!("{} for {}", shown_bytes(is), limits.whose);
     let (want, origin) = match context.config.host.memlock_min {
@@ -79,6 +89,9 @@ fn memlock(context: &HostContext<'_>) -> Verdicted {
 fn open_files(context: &HostContext<'_>) -> Verdicted {
     let mut draft = Draft::node();
     let limits = &context.now().limits;
+    if slurmd_is_gone(context) {
+        return Ok(draft.skip(SkipWhy::NotPresent, "slurmd, from which jobs inherit it, is not running"));
+    }
     let is = draft.need("open files", &limits.open_files, shown)?;
     let told = format!("{} for {}", shown(is), limits.whose);
     let Some(want) = context.config.host.open_files_min else {

@@ -66,6 +66,7 @@ pub(super) static CHECKS: [Check; 6] = [
         why: "A file system that found itself damaged stops taking writes: jobs die at their next checkpoint.",
         advice: "unmount and check the file system, then look at the drive below it",
         action: Action::Repair,
+        clears_by: ClearsBy::NewBoot,
         ..check(
             "host.log.read-only",
             "Did a file system find itself damaged?",

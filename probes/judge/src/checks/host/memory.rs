@@ -119,7 +119,8 @@ fn numa(context: &HostContext<'_>) -> Verdicted {
     let with_cpus: Vec<&NumaNode> = nodes.iter().filter(|node| node.cpus > 0).collect();
     if let Some(want) = context.config.host.numa_nodes.filter(|want| *want as usize != with_cpus.len()) {
         draft.expect(format!("{want} NUMA nodes"), context.config.origin());
-        return Ok(draft.warn(format!("{} NUMA nodes", with_cpus.len())));
+        let advice = "look at the NUMA settings of the firmware, or mend the configuration";
+        return Ok(draft.warn(format!("{} NUMA nodes", with_cpus.len())).advise(Action::Diagnose, advice));
     }
     let largest = with_cpus.iter().map(|node| node.total).max().unwrap_or_default();
     let (apart, origin) = context.limit("numa_memory_percent_apart_max");
@@ -216,7 +217,13 @@ fn swap(context: &HostContext<'_>) -> Verdicted {
         return Ok(draft.incomparable(is, "host.swap"));
     };
     draft.expect(if want { "swap" } else { "no swap" }, context.config.origin());
-    Ok(if areas.is_empty() != want { draft.pass(is) } else { draft.warn(is) })
+    Ok(match (areas.is_empty(), want) {
+        (true, false) | (false, true) => draft.pass(is),
+        (false, false) => draft.warn(is),
+        (true, true) => {
+            draft.warn(is).advise(Action::Diagnose, "swapon -a, and see that /etc/fstab names the swap area")
+        }
+    })
 }
 
 fn fragmentation(context: &HostContext<'_>) -> Vec<Judged> {

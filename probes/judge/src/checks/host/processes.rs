@@ -65,7 +65,9 @@ fn blocked(context: &HostContext<'_>) -> Verdicted {
     let (at_once, origin) = context.limit("blocked_at_once_max");
     let (seconds, _) = context.limit("blocked_seconds_max");
     draft.expect(format!("at most {at_once} at once, none for {seconds} s"), origin);
-    let tasks = context.state.blocked();
+    // Our own children wait for whatever hangs, and for each other while they are being started.
+    let own = |name: &str| name == "exe" || name.starts_with("plimsoll");
+    let tasks: Vec<_> = context.state.blocked().iter().filter(|(task, _)| !own(&task.name)).collect();
     let since = context.signals.clock.since_boot;
     let age = |at: &plimsoll_model::SinceBoot| since.map_or(Duration::ZERO, |now| now.since(*at));
     let oldest = tasks.iter().max_by_key(|(_, at)| age(at));
@@ -78,7 +80,7 @@ fn blocked(context: &HostContext<'_>) -> Verdicted {
             tasks.len().saturating_sub(1)
         )),
         Some((task, _)) if tasks.len() as f64 > at_once => draft.warn(format!(
-            "{} processes do not move, {} (pid {}) among them",
+            "{} processes or more do not move, {} (pid {}) among them",
             tasks.len(),
             task.name,
             task.pid

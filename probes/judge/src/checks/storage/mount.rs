@@ -182,6 +182,13 @@ fn backing(context: &StorageContext<'_>) -> Vec<Judged> {
             let Some(mount) = mount else {
                 return Ok(draft.skip(SkipWhy::NotPresent, "not mounted"));
             };
+            // Somebody expects an answer here, so that it cannot be told is no reason to skip it.
+            if let Err(absent) = mount.backing.get()
+                && absent.kind == Absence::NotSupported
+            {
+                let absent = Absent::new(Absence::Unreadable, absent.detail.clone());
+                return Ok(draft.absent("blocks", &absent, &mount.backing.source, false));
+            }
             let is = draft.need("blocks", &mount.backing, ToString::to_string)?;
             Ok(if *is == want { draft.pass(is.to_string()) } else { draft.fail(is.to_string()) })
         },
@@ -287,7 +294,9 @@ fn writable(context: &StorageContext<'_>) -> Vec<Judged> {
             (true, true) => draft.pass("read-only"),
             (false, false) => draft.pass("read-write"),
             (true, false) => draft.fail("read-only"),
-            (false, true) => draft.warn("read-write"),
+            (false, true) => draft
+                .warn("read-write")
+                .advise(Action::Diagnose, "mount it read-only, or mend the configuration"),
         })
     })
 }

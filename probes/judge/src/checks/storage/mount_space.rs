@@ -1,6 +1,8 @@
 //! Mounts: space and inodes.
 
-use plimsoll_model::{Action, ClearsBy, Domain, FileSystemSpace, Mount, Origin, SkipWhy};
+use plimsoll_model::{
+    Absence, Absent, Action, Bytes, ClearsBy, Domain, FileSystemSpace, Mount, Origin, SkipWhy,
+};
 
 use super::mount::each_asked;
 use crate::{
@@ -45,6 +47,13 @@ fn space(context: &StorageContext<'_>) -> Vec<Judged> {
         let space = draft.need("answer", &answer.space, |space| {
             format!("{} available, {} free, {} in all", space.available, space.free, space.total)
         })?;
+        let configured = context.config.mount(&mount.point);
+        if space.used().is_none()
+            && configured.is_some_and(|m| m.available_min.or(m.used_percent_max.map(|_| Bytes(0))).is_some())
+        {
+            let absent = Absent::new(Absence::Malformed, "it has a size of 0");
+            return Ok(draft.absent("answer", &absent, &answer.space.source, false));
+        }
         let Some(used) = space.used() else {
             return Ok(draft.skip(SkipWhy::NotSupported, "this file system does not count its space"));
         };

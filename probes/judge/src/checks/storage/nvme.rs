@@ -100,6 +100,15 @@ fn device(controller: &NvmeController) -> Draft {
     Draft::new(Device(controller.name.clone()))
 }
 
+/// Which part to pull: its model and PCI address, as far as they are known.
+fn which(controller: &NvmeController) -> String {
+    let known: Vec<&str> = [&controller.model, &controller.address]
+        .into_iter()
+        .filter_map(|r| r.ok().map(String::as_str))
+        .collect();
+    if known.is_empty() { String::new() } else { format!(" ({})", known.join(", ")) }
+}
+
 fn count(context: &StorageContext<'_>) -> Vec<Judged> {
     vec![count_drives(context).unwrap_or_else(|early| *early)]
 }
@@ -136,7 +145,7 @@ fn count_drives(context: &StorageContext<'_>) -> Verdicted {
     Ok(if local < want {
         draft.fail(is)
     } else if local > want {
-        draft.warn(is)
+        draft.warn(is).advise(Action::None, "mend the configuration, or find out who put the others in")
     } else {
         draft.pass(is)
     })
@@ -145,13 +154,14 @@ fn count_drives(context: &StorageContext<'_>) -> Verdicted {
 fn state(context: &StorageContext<'_>) -> Vec<Judged> {
     each(context, |_, controller, _| {
         let mut draft = device(controller);
-        draft.want("address", &controller.address, Clone::clone)?;
         let state = draft.need("state", &controller.state, Clone::clone)?;
         draft.expect("live", rule("Linux kernel, NVMe controller states"));
         Ok(match state.as_str() {
             "live" => draft.pass("live"),
-            "new" | "resetting" | "connecting" => draft.warn(format!("the controller is {state}")),
-            _ => draft.fail(format!("the controller is {state}")),
+            "new" | "resetting" | "connecting" => {
+                draft.warn(format!("the controller is {state}{}", which(controller)))
+            }
+            _ => draft.fail(format!("the controller is {state}{}", which(controller))),
         })
     })
 }
@@ -183,7 +193,7 @@ fn health(context: &StorageContext<'_>) -> Vec<Judged> {
             log.temperature, log.spare_percent, log.used_percent
         );
         Ok(if !warnings.is_empty() {
-            draft.fail(format!("{}; {is}", warnings.join("; ")))
+            draft.fail(format!("{}; {is}{}", warnings.join("; "), which(controller)))
         } else if log.used_percent >= 100 {
             let judged = draft.warn(format!("its rated life is used up: {is}"));
             Judged { action: Some(Action::Watch), advice: Some("plan its replacement".to_owned()), ..judged }
@@ -262,7 +272,7 @@ fn link(context: &StorageContext<'_>) -> Vec<Judged> {
         };
         draft.expect(format!("{} x{}", want.0, want.1), origin);
         if speed < want.0 || width < want.1 {
-            return Ok(draft.warn(is));
+            return Ok(draft.warn(format!("{is}{}", which(controller))));
         }
         Ok(draft.pass(is))
     })

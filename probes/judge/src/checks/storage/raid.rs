@@ -66,6 +66,11 @@ fn judge(array: &MdArray) -> Verdicted {
     let is = format!("{level} of {disks} members, {missing} of them missing; {sync}");
     Ok(if missing > may_miss {
         draft.fail(is)
+    } else if missing > 0 && matches!(sync.as_str(), "recover" | "resync") {
+        draft.warn(is).advise(
+            Action::Watch,
+            "it is being rebuilt; wait for that (/proc/mdstat), and see why a member was lost",
+        )
     } else if missing > 0 {
         draft.warn(is)
     } else {
