@@ -12,7 +12,7 @@ pub use kernel::{
     FACILITY_KERNEL, KmsgRecord, boot_id, clock_sync, kmsg_record, machine_checks, pressure, uptime_ms,
 };
 pub use memory::{buddyinfo, hugepage_directory, hugepages_asked, meminfo, node_total, selected_word, swaps};
-pub use mounts::{MountLine, fstab, mountinfo, space_answer};
+pub use mounts::{MountLine, fstab, mountinfo, plain_path, space_answer};
 pub use nvme::{SMART_LOG_BYTES, link_speed, smart_log};
 pub use process::{ProcessLimits, ProcessStat, limits, process_stat};
 

@@ -141,7 +141,7 @@ pub fn fstab(bytes: &[u8]) -> Result<Vec<FstabEntry>, Absent> {
         // A bind mount has the type of what it binds, whatever its line says.
         let binds = has_option(options, b"bind") || has_option(options, b"rbind");
         entries.push(FstabEntry {
-            point: plain(&MountPoint::from_escaped(point)),
+            point: MountPoint(plain_path(&MountPoint::from_escaped(point).0)),
             fs_type: if binds { "none".to_owned() } else { MountPoint::from_escaped(fs_type).0 },
             read_only: has_option(options, b"ro"),
             no_fail: has_option(options, b"nofail"),
@@ -150,10 +150,18 @@ pub fn fstab(bytes: &[u8]) -> Result<Vec<FstabEntry>, Absent> {
     Ok(entries)
 }
 
-/// The path as the mount table writes it: no slash twice, none at its end.
-fn plain(point: &MountPoint) -> MountPoint {
-    let parts: Vec<&str> = point.0.split('/').filter(|part| !part.is_empty()).collect();
-    MountPoint(format!("/{}", parts.join("/")))
+/// An absolute path as the mount table writes it: no slash twice, none at its end, no `.` and no `..`.
+#[must_use]
+pub fn plain_path(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 /// A tree's answers for its mounts, one a line:
