@@ -209,6 +209,10 @@ fn pair(
         (Some((first, _)), Some((second, arrived)), Some(Ending::Complete)) => {
             Pair { first: Some(first), second, arrived }
         }
+        // Somebody stopped the command, not the node: what was read by then is kept, without rates.
+        (Some((first, arrived)), _, Some(Ending::Interrupted)) => {
+            Pair { first: None, second: first, arrived }
+        }
         _ => {
             let clock = Clock { wall: Timestamp::now(), since_boot: None, boot_id: None };
             let body = Body::Failed { domain, failure: failure(domain, outcome) };
