@@ -69,6 +69,9 @@ pub fn explanation(check: &Check, data: &Data, columns: usize) -> String {
             part("", &format!("{name} is {} unless [limits] says otherwise. {}", limit.value, limit.source));
         }
     }
+    for (at, rule) in data.kernel_log.iter().filter(|rule| rule.check == check.id).enumerate() {
+        part(if at == 0 { "lines" } else { "" }, &rule.told());
+    }
     part("verdicts", check.verdicts);
     part("why", check.why);
     let lasts = check.verdicts.contains("until the next boot") && check.clears_by == ClearsBy::GoodReading;

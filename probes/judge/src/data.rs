@@ -73,6 +73,27 @@ impl LogRule {
         format!("{} {} {}", self.check, self.starts.join("|"), self.all.join("|"))
     }
 
+    /// What it makes of which lines, for people.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let verdict = match self.verdict {
+            Weight::Pass => "nothing",
+            Weight::Warn => "warns",
+            Weight::Fail => "fails",
+        };
+        let until = match self.window {
+            Some(window) => format!("for {}", humantime::format_duration(window)),
+            None => "until the next boot".to_owned(),
+        };
+        let quoted =
+            |texts: &[String]| texts.iter().map(|text| format!("`{text}`")).collect::<Vec<_>>().join(", ");
+        let holds =
+            if self.all.is_empty() { String::new() } else { format!(" and holds {}", quoted(&self.all)) };
+        // The others say the same with what older kernels put before it.
+        let begins = self.starts.iter().map(String::as_str).min_by_key(|text| text.len()).unwrap_or_default();
+        format!("{verdict} {until}: begins `{begins}`{holds}")
+    }
+
     /// Whether a line is evidence by this rule.
     #[must_use]
     pub fn matches(&self, line: &str) -> bool {

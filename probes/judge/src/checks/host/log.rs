@@ -5,8 +5,7 @@ use plimsoll_model::{Action, ClearsBy, Domain};
 use crate::check::{Check, Judge};
 
 const READS: &[&str] = &["/dev/kmsg", "/proc/sys/kernel/random/boot_id", "/proc/uptime"];
-const COMPARES: &str =
-    "the rules of data/kernel_log.toml; only lines that the kernel itself wrote are evidence";
+const COMPARES: &str = "the lines below; only those that the kernel itself wrote are evidence, and none that begins with a process's name";
 
 const fn check(id: &'static str, asks: &'static str, verdicts: &'static str) -> Check {
     Check {
