@@ -1,11 +1,15 @@
 //! Memory.
 
-use plimsoll_model::{Absent, Bytes, EdacController, HugepagePool, MemoryReadings, NumaNode, Reading};
+use plimsoll_model::{
+    Absence, Absent, Bytes, EdacController, HugepagePool, MemoryReadings, NumaNode, Reading,
+};
 
 use crate::{Machine, parse};
 
 const NODES: &str = "/sys/devices/system/node";
 const POOLS: &str = "/sys/kernel/mm/hugepages";
+/// Far more than any machine has.
+const CONTROLLERS_MAX: usize = 1024;
 const EDAC: &str = "/sys/devices/system/edac/mc";
 
 pub(super) fn collect(machine: &Machine) -> MemoryReadings {
@@ -44,7 +48,6 @@ fn numa(machine: &Machine) -> Result<Vec<NumaNode>, Absent> {
 
 /// The directory is there, so a file that it lacks is a fault and not a property of the machine.
 fn lost(absent: Absent, file: &str) -> Absent {
-    use plimsoll_model::Absence;
     let kind = if absent.kind == Absence::NotPresent { Absence::Unreadable } else { absent.kind };
     Absent::new(kind, format!("{file}: {}", absent.detail))
 }
@@ -75,6 +78,12 @@ fn hugepages(machine: &Machine, default_page: Bytes) -> Vec<HugepagePool> {
 
 fn edac(machine: &Machine) -> Result<Vec<EdacController>, Absent> {
     let controllers = numbered(machine, EDAC, "mc")?;
+    if controllers.len() > CONTROLLERS_MAX {
+        return Err(Absent::new(
+            Absence::TooLarge,
+            format!("more than {CONTROLLERS_MAX} memory controllers"),
+        ));
+    }
     let read = |path: String| -> Reading<u64> {
         let result =
             machine.text(&path).map_err(|absent| lost(absent, &path)).and_then(|t| parse::one_number(&t));

@@ -8,10 +8,14 @@ pub use ask::ask_mount;
 pub use nvme::health;
 
 use plimsoll_judge::Data;
-use plimsoll_model::{Absent, FileSystemKind, MdArray, Mount, MountPoint, Outcome, Reading, StorageSample};
+use plimsoll_model::{
+    Absence, Absent, FileSystemKind, MdArray, Mount, MountPoint, Outcome, Reading, StorageSample,
+};
 
 use crate::{Machine, parse};
 
+/// Far more than any machine has.
+const ARRAYS_MAX: usize = 1024;
 const TABLE_BYTES_MAX: usize = 4 << 20;
 
 pub(crate) fn collect(machine: &Machine, data: &Data) -> StorageSample {
@@ -93,6 +97,9 @@ fn arrays(machine: &Machine) -> Result<Vec<MdArray>, Absent> {
             .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c == '_'));
         if !is_array {
             continue;
+        }
+        if arrays.len() == ARRAYS_MAX {
+            return Err(Absent::new(Absence::TooLarge, format!("more than {ARRAYS_MAX} arrays")));
         }
         let base = format!("/sys/block/{name}/md");
         // A container of firmware RAID (`external:imsm`) holds arrays and is none; its arrays name it with a slash.
