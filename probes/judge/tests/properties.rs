@@ -111,6 +111,20 @@ fn a_clock_that_lost_its_step_is_a_warning_only_while_it_has() {
     assert_eq!(verdicts(&samples, "host.clock.sync"), [Verdict::Pass, Verdict::Warn, Verdict::Pass]);
 }
 
+#[test]
+fn a_clock_whose_error_is_answered_with_zero_passes_only_when_it_is_called_synchronised() {
+    let told = |status: u32| {
+        move |body: &mut serde_json::Value| {
+            set("/clock_sync/value/max_error_us", 0.into())(body);
+            set("/clock_sync/value/status", status.into())(body);
+        }
+    };
+    let samples = [host("a", 1000, told(0x40)), host("a", 2000, told(0x1))];
+    assert_eq!(verdicts(&samples, "host.clock.sync"), [Verdict::Warn, Verdict::Pass]);
+    let negative = set("/clock_sync/value/max_error_us", (-1).into());
+    assert_eq!(verdicts(&[host("a", 1000, negative)], "host.clock.sync"), [Verdict::Warn]);
+}
+
 fn with_log(seq: u64, at_us: u64, text: &str) -> impl FnOnce(&mut serde_json::Value) {
     set("/log/value/events", serde_json::json!([{"seq": seq, "at_us": at_us, "text": text}]))
 }

@@ -9,6 +9,8 @@ use crate::{
     draft::{Draft, Verdicted},
 };
 
+/// `STA_UNSYNC` of adjtimex(2).
+const STA_UNSYNC: u32 = 0x40;
 /// The kernel's bound on the clock's error grows by 500 us a second while nobody sets it, and stops here
 /// (`NTP_PHASE_LIMIT`, include/linux/timex.h).
 const NEVER_SYNCHRONISED_US: u128 = 16_000_000;
@@ -88,7 +90,11 @@ fn sync(context: &HostContext<'_>) -> Verdicted {
     draft.expect(format!("kept in step to within {seconds} s"), origin);
     let error = std::time::Duration::from_micros(sync.max_error_us.try_into().unwrap_or(u64::MAX));
     let is = format!("off by at most {} ms", error.as_millis());
-    Ok(if error.as_secs_f64() <= seconds {
+    // A bound of 0 beside the bit is no bound: somewhere the call is answered with zeroes.
+    let tells_nothing = sync.max_error_us == 0 && sync.status & STA_UNSYNC != 0;
+    Ok(if tells_nothing {
+        draft.warn("the clock is not synchronised, and the kernel does not say how far it is off")
+    } else if error.as_secs_f64() <= seconds {
         draft.pass(is)
     } else if error.as_micros() >= NEVER_SYNCHRONISED_US {
         draft.warn("the clock is not synchronised, and has not been for hours or ever")

@@ -245,12 +245,13 @@ fn responds(context: &StorageContext<'_>) -> Vec<Judged> {
             if mount.shut_down { "shut down" } else { "in use" },
             &context.now().mounts.source,
         );
-        draft.need("answer", &answer.space, |space| {
-            format!("{} of {} available", space.available, space.total)
-        })?;
+        // It may answer with an error as well; that it was shut down is known either way.
         if mount.shut_down {
             return Ok(draft.fail("the file system was shut down after an error and serves nobody any more"));
         }
+        draft.need("answer", &answer.space, |space| {
+            format!("{} of {} available", space.available, space.total)
+        })?;
         let ready = match answer.write.get() {
             Ok(WriteProbe::Ready) => "ready for writes",
             Ok(WriteProbe::ReadOnly) => "read-only",
@@ -275,6 +276,10 @@ fn writable(context: &StorageContext<'_>) -> Vec<Judged> {
             draft.saw("fstab", if want.read_only { "ro" } else { "rw" }, &fstab.source);
         }
         draft.saw("mounted", if mount.read_only { "ro" } else { "rw" }, &context.now().mounts.source);
+        draft.expect(if want.read_only { "read-only" } else { "read-write" }, want.origin.clone());
+        if mount.shut_down {
+            return Ok(draft.fail("the file system was shut down after an error and serves nobody any more"));
+        }
         let probe = match answer.write.get() {
             Ok(probe) => Some(*probe),
             Err(absent) if absent.kind == Absence::NotSupported => None,
@@ -286,10 +291,6 @@ fn writable(context: &StorageContext<'_>) -> Vec<Judged> {
             &answer.write.source,
         );
         let is_read_only = mount.read_only || probe == Some(WriteProbe::ReadOnly);
-        draft.expect(if want.read_only { "read-only" } else { "read-write" }, want.origin.clone());
-        if mount.shut_down {
-            return Ok(draft.fail("the file system was shut down after an error and serves nobody any more"));
-        }
         Ok(match (is_read_only, want.read_only) {
             (true, true) => draft.pass("read-only"),
             (false, false) => draft.pass("read-write"),
