@@ -145,24 +145,10 @@ impl Child {
         true
     }
 
-    /// Collects the status of a child that closed its pipe, which means that it is about to go.
-    pub(super) fn reap(self, broken: Option<&'static str>, at_most: Duration) -> Outcome {
+    /// A child that said its last, which means that it is about to go.
+    pub(super) fn going(self, broken: Option<&'static str>) -> Going {
         let bug = self.bug.clone();
-        let mut leaving = self.close(false);
-        let until = Instant::now() + at_most;
-        while !leaving.has_gone() && Instant::now() < until {
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        if !leaving.has_gone() {
-            leaving.kill();
-        }
-        let ending = match (broken, bug, leaving.status) {
-            (Some(why), _, _) => Ending::Garbled(why),
-            (None, Some(bug), _) => Ending::Bug(bug),
-            (None, None, Some(status)) => from_status(status),
-            (None, None, None) => Ending::Garbled("it closed its pipe and stayed"),
-        };
-        Outcome { ending, ..leaving.outcome() }
+        Going { leaving: self.close(false), broken, bug }
     }
 
     /// Closes the pipe, which tells the child to go.
@@ -181,6 +167,37 @@ impl Child {
             last_step: self.last_step,
             took: self.began.elapsed(),
         }
+    }
+}
+
+/// A child that closed its pipe, or was told to go as what it said is broken; its status is still to come. On a busy
+/// machine that takes a while, and is no fault of the child's.
+#[derive(Debug)]
+pub(super) struct Going {
+    leaving: Leaving,
+    broken: Option<&'static str>,
+    bug: Option<String>,
+}
+
+impl Going {
+    pub(super) fn has_gone(&mut self) -> bool {
+        self.leaving.has_gone()
+    }
+
+    /// What came of one that has gone.
+    pub(super) fn outcome(self) -> Outcome {
+        let ending = match (self.broken, self.bug, self.leaving.status) {
+            (Some(why), _, _) => Ending::Garbled(why),
+            (None, Some(bug), _) => Ending::Bug(bug),
+            (None, None, Some(status)) => from_status(status),
+            (None, None, None) => Ending::TimedOut,
+        };
+        Outcome { ending, ..self.leaving.outcome() }
+    }
+
+    /// It stayed until the deadline. Something that it had open may keep it.
+    pub(super) fn give_up(self) -> Leaving {
+        Leaving { ending: Ending::TimedOut, ..self.leaving }
     }
 }
 

@@ -14,7 +14,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::probe::Message;
-use child::{Child, Heard};
+use child::{Child, Going, Heard};
 
 pub(crate) use child::Job;
 pub(crate) use ending::{Ending, Outcome};
@@ -26,6 +26,8 @@ pub(crate) use signals::Interrupts;
 const CHILDREN_MAX: usize = 64;
 /// Time that a child has to go after its pipe was closed, and again after it was killed.
 const END_WAIT: Duration = Duration::from_millis(40);
+/// How often a child that closed its pipe is looked after.
+const GOING_LOOK: Duration = Duration::from_millis(1);
 
 /// What came of a pack of children.
 #[derive(Debug, Default)]
@@ -47,6 +49,7 @@ pub(crate) fn run(
 ) -> Pack {
     let mut queue = VecDeque::from(jobs);
     let mut running: Vec<Child> = Vec::new();
+    let mut going: Vec<Going> = Vec::new();
     let mut pack = Pack::default();
     loop {
         while running.len() < CHILDREN_MAX
@@ -58,7 +61,8 @@ pub(crate) fn run(
                 Err(outcome) => pack.outcomes.push(*outcome),
             }
         }
-        if running.is_empty() && queue.is_empty() {
+        pack.outcomes.extend(going.extract_if(.., Going::has_gone).map(Going::outcome));
+        if running.is_empty() && going.is_empty() && queue.is_empty() {
             return pack;
         }
         let now = Instant::now();
@@ -66,14 +70,14 @@ pub(crate) fn run(
         if pack.interrupted || now >= deadline {
             break;
         }
-        wait(&running, interrupts, deadline.duration_since(now));
+        let left = deadline.duration_since(now);
+        wait(&running, interrupts, if going.is_empty() { left } else { left.min(GOING_LOOK) });
         let mut at = 0;
         while let Some(child) = running.get_mut(at) {
             match child.listen(|job, message| queue.extend(on_message(job, message))) {
                 Heard::More => at += 1,
                 Heard::End(broken) => {
-                    let child = running.swap_remove(at);
-                    pack.outcomes.push(child.reap(broken, END_WAIT));
+                    going.push(running.swap_remove(at).going(broken));
                 }
             }
         }
@@ -81,7 +85,8 @@ pub(crate) fn run(
     let interrupted = pack.interrupted;
     let never = queue.into_iter().map(|job| Outcome::never(job, interrupted));
     pack.outcomes.extend(never);
-    let ended = end_all(running, interrupted);
+    let leaving = running.into_iter().map(|child| child.close(interrupted));
+    let ended = end_all(leaving.chain(going.into_iter().map(Going::give_up)).collect());
     if let Some(ledger) = ledger {
         let stuck = ended.iter().filter_map(|outcome| match outcome.ending {
             Ending::LeftStuck(pid) => Some((outcome.job.subject.clone(), pid)),
@@ -110,8 +115,7 @@ fn wait(running: &[Child], interrupts: &Interrupts, at_most: Duration) {
 }
 
 /// Ends children all together: by closing their pipes, then by signal; whoever is left is written down and left.
-fn end_all(running: Vec<Child>, interrupted: bool) -> Vec<Outcome> {
-    let mut leaving: Vec<_> = running.into_iter().map(|child| child.close(interrupted)).collect();
+fn end_all(mut leaving: Vec<child::Leaving>) -> Vec<Outcome> {
     let gone = |leaving: &mut Vec<child::Leaving>| {
         let until = Instant::now() + END_WAIT;
         while leaving.iter_mut().any(|child| !child.has_gone()) && Instant::now() < until {
