@@ -10,6 +10,11 @@ use plimsoll_model::{
 };
 use plimsoll_probes::Asked;
 
+mod nvml;
+
+use nvml::NvmlAnswer;
+use plimsoll_probes::gpu::nvml::LIBRARY;
+
 use crate::{
     probe::{DriveAnswer, Message, STEP_BETWEEN, Setup, Task},
     supervise::{Ending, Interrupts, Job, Ledger, Outcome, run},
@@ -22,6 +27,8 @@ pub(crate) struct Wanted<'a> {
     pub(crate) config: &'a Config,
     pub(crate) data: &'a Data,
     pub(crate) sysroot: Option<OsString>,
+    /// The driver's library, when it is not the system's.
+    pub(crate) nvml: Option<String>,
     pub(crate) admit_injected_log: bool,
 }
 
@@ -46,6 +53,7 @@ pub(crate) struct Pair {
 struct Answers {
     mounts: Vec<MountAnswer>,
     drives: Vec<DriveAnswer>,
+    nvml: NvmlAnswer,
 }
 
 /// What must be known before anything is collected, or why it cannot be.
@@ -91,7 +99,7 @@ pub(crate) fn collect(wanted: &Wanted<'_>, deadline: Instant, interrupts: &Inter
     let ledger = if wanted.sysroot.is_none() { Ledger::open() } else { None };
     let mut heard: Vec<(Domain, Sample, Instant)> = Vec::new();
     let mut answers = Answers::default();
-    let jobs = wanted.domains.iter().map(|domain| domain_job(wanted, *domain)).collect();
+    let jobs = wanted.domains.iter().flat_map(|domain| domain_jobs(wanted, *domain)).collect();
     let pack = run(jobs, deadline, ledger.as_ref(), interrupts, |job, message| {
         match (message, domain_of(&job.task)) {
             (Message::Sample(sample), Some(domain)) if sample.body.domain() == domain => {
@@ -102,6 +110,10 @@ pub(crate) fn collect(wanted: &Wanted<'_>, deadline: Instant, interrupts: &Inter
             }
             (Message::Mount(answer), None) => {
                 answers.mounts.push(*answer);
+                Vec::new()
+            }
+            (Message::Nvml(told), None) => {
+                answers.nvml.hear(*told);
                 Vec::new()
             }
             (Message::Drive(answer), None) => {
@@ -132,6 +144,7 @@ impl Answers {
                     let silent = Reading::new(format!("/dev/{name}"), 0, Err(absent(outcome)));
                     self.drives.push(DriveAnswer { name: name.clone(), readings: [silent.clone(), silent] });
                 }
+                Task::Nvml(library) => self.nvml.end(library, outcome),
                 _ => {}
             }
         }
@@ -150,23 +163,33 @@ impl Answers {
     }
 }
 
-fn domain_job(wanted: &Wanted<'_>, domain: Domain) -> Job {
+fn domain_jobs(wanted: &Wanted<'_>, domain: Domain) -> Vec<Job> {
     let asked = Asked {
         services: wanted.config.host.services.clone(),
         admit_injected_log: wanted.admit_injected_log,
     };
     let task = match domain {
         Domain::Host => Task::Host,
+        Domain::Gpu => Task::Gpu,
         Domain::Storage => Task::Storage,
     };
-    Job { subject: domain.to_string(), task, asked, sysroot: wanted.sysroot.clone() }
+    let job =
+        |subject: String, task| Job { subject, task, asked: asked.clone(), sysroot: wanted.sysroot.clone() };
+    let mut jobs = vec![job(domain.to_string(), task)];
+    // A tree has no driver; whoever wants its GPUs asked names a library that answers for it.
+    let library = wanted.nvml.clone().or_else(|| wanted.sysroot.is_none().then(|| LIBRARY.to_owned()));
+    if let Some(library) = library.filter(|_| domain == Domain::Gpu) {
+        jobs.push(job("the driver's library".to_owned(), Task::Nvml(library)));
+    }
+    jobs
 }
 
 const fn domain_of(task: &Task) -> Option<Domain> {
     match task {
         Task::Host => Some(Domain::Host),
+        Task::Gpu => Some(Domain::Gpu),
         Task::Storage => Some(Domain::Storage),
-        Task::Mount(_) | Task::Drive(_) | Task::Setup(_) => None,
+        Task::Nvml(_) | Task::Mount(_) | Task::Drive(_) | Task::Setup(_) => None,
     }
 }
 
@@ -200,8 +223,14 @@ fn pair(
     answers: &Answers,
 ) -> Pair {
     for (which, (sample, _)) in samples.iter_mut().enumerate() {
-        if let Body::Storage(storage) = &mut sample.body {
-            answers.put_into(storage, which);
+        match &mut sample.body {
+            Body::Storage(storage) => answers.put_into(storage, which),
+            Body::Gpu(gpu) => {
+                if let Some(nvml) = answers.nvml.sample(which) {
+                    gpu.nvml = nvml;
+                }
+            }
+            Body::Host(_) | Body::Failed { .. } => {}
         }
     }
     let mut samples = samples.into_iter();

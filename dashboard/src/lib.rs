@@ -6,4 +6,7 @@ mod wrap;
 
 pub use clean::clean;
 
-pub use check::{Style, check_list, check_list_json, explanation, json, junit, nagios, schema, table};
+pub use check::{
+    Style, check_list, check_list_json, explanation, json, junit, nagios, schema, sxid_explanation, table,
+    xid_explanation,
+};

@@ -4,7 +4,9 @@
 //! Everything is read through a [`Machine`], which is either this machine or a tree of files that stands in for one.
 //! A reader never fails: what it cannot read becomes an absent reading with its reason.
 
+pub mod gpu;
 pub mod host;
+mod kernel_log;
 mod machine;
 pub mod parse;
 pub mod storage;
@@ -27,6 +29,13 @@ pub struct Asked {
 pub fn sample_host(machine: &Machine, data: &Data, asked: &Asked) -> Sample {
     let clock = machine.begin_sample();
     let body = Body::Host(Box::new(host::collect(machine, data, asked)));
+    Sample { version: SAMPLE_VERSION, clock, body }
+}
+
+/// Collects one sample of the gpu domain, without asking the driver's library.
+pub fn sample_gpu(machine: &Machine, asked: &Asked) -> Sample {
+    let clock = machine.begin_sample();
+    let body = Body::Gpu(Box::new(gpu::collect(machine, asked)));
     Sample { version: SAMPLE_VERSION, clock, body }
 }
 

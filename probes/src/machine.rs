@@ -163,6 +163,15 @@ impl Machine {
     /// # Errors
     /// As [`Machine::text`], but for the text.
     pub fn bytes(&self, path: &str, bytes_max: usize) -> Result<Vec<u8>, Absent> {
+        let file = self.open_file(path)?;
+        read_bounded(&file, bytes_max)
+    }
+
+    /// A regular file, opened.
+    ///
+    /// # Errors
+    /// What the kernel says, or that something else lies there.
+    pub fn open_file(&self, path: &str) -> Result<OwnedFd, Absent> {
         // Without O_NONBLOCK a FIFO where a file should be would hold us for ever.
         let file = self.open(path.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
         let stat = fstat(&file).map_err(absent)?;
@@ -178,7 +187,7 @@ impl Machine {
                 return Err(Absent::new(Absence::Malformed, format!("{what} where a file should be")));
             }
         }
-        read_bounded(&file, bytes_max)
+        Ok(file)
     }
 
     /// The names in a directory, in an order in which `cpu2` comes before `cpu10`.

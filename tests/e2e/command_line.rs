@@ -164,7 +164,7 @@ fn a_selection_judges_nothing_else() {
 #[test]
 fn every_key_and_limit_of_the_configuration_is_documented() {
     let documented = include_str!("../../docs/configuration.md");
-    for section in ["[check]", "[host]", "[storage]", "[[mount]]", "[limits]"] {
+    for section in ["[check]", "[host]", "[gpu]", "[xid.94]", "[storage]", "[[mount]]", "[limits]"] {
         let output = with_config(&format!("{section}\nno_such_key = 1\n"));
         let message = err(&output);
         let (_, accepted) =

@@ -37,6 +37,7 @@ fn problems_come_first_and_passes_only_when_asked_for() {
     let tree = sick("scratch-shut-down");
     let text = out(&run(&["check", "--sysroot", tree.arg()]));
     let verdicts: Vec<_> = text.lines().skip(2).map_while(|line| line.split_whitespace().next()).collect();
+    assert!(text.contains("No GPU was judged: this machine has no NVIDIA GPU"), "{text}");
     assert_eq!(verdicts, ["FAIL", "FAIL", "WARN"], "{text}");
     assert!(
         text.starts_with("gpu-017 (the tree ")

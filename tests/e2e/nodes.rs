@@ -5,16 +5,13 @@
 use std::collections::BTreeSet;
 
 use plimsoll_model::{Finding, Overall, Verdict};
-use plimsoll_tests::{
-    check,
-    node::{Node, found, others},
-};
+use plimsoll_tests::node::{Node, found, others};
 
 #[test]
 fn a_healthy_node_yields_exactly_its_listed_passes_and_skips() {
     let node = Node::named("healthy");
-    let report = check(&["--sysroot", node.tree("healthy").arg()]);
-    assert_eq!(found(&report), node.expect);
+    let report = node.check("healthy", &[]);
+    assert_eq!(found(&report), node.expected("healthy"));
     assert_eq!(report.overall, Overall::Fit);
     assert!(
         !report.findings.iter().any(|finding| finding.verdict.is_problem()),
@@ -42,8 +39,8 @@ fn every_other_node_yields_exactly_what_is_wrong_with_it() {
     assert!(names.len() >= 12, "only {} nodes", names.len());
     let differences = |name: &String| -> Vec<String> {
         let node = Node::named(name);
-        let report = check(&["--sysroot", node.tree(name).arg()]);
-        let (found, expected) = (found(&report), node.expected());
+        let report = node.check(name, &[]);
+        let (found, expected) = (found(&report), node.expected(name));
         let differs = |key: &&String| found.get(*key) != expected.get(*key);
         let reason = |key: &str| {
             let of_key = |finding: &&Finding| format!("{} {}", finding.check, finding.device) == key;
@@ -64,7 +61,7 @@ fn every_other_node_yields_exactly_what_is_wrong_with_it() {
 fn every_problem_says_what_was_seen_and_what_to_do() {
     for name in others() {
         let node = Node::named(&name);
-        for finding in check(&["--sysroot", node.tree(&name).arg()]).findings {
+        for finding in node.check(&name, &[]).findings {
             if !finding.verdict.is_problem() {
                 continue;
             }
@@ -80,7 +77,7 @@ fn every_problem_says_what_was_seen_and_what_to_do() {
 
 #[test]
 fn a_failure_makes_the_node_unfit_and_a_warning_does_not() {
-    let overall = |name: &str| check(&["--sysroot", Node::named(name).tree(name).arg()]).overall;
+    let overall = |name: &str| Node::named(name).check(name, &[]).overall;
     assert_eq!(overall("scratch-missing"), Overall::Unfit);
     assert_eq!(overall("oom-kill"), Overall::Fit);
 }

@@ -9,6 +9,7 @@
 
 pub mod freezer;
 pub mod node;
+pub mod nvml;
 pub mod processes;
 pub mod silent;
 pub mod tree;

@@ -9,7 +9,11 @@ use std::{
 use plimsoll_model::{Report, Verdict};
 use serde::Deserialize;
 
-use crate::tree::Tree;
+use crate::{
+    nvml::{FakeNvml, run_with},
+    plimsoll, report,
+    tree::Tree,
+};
 
 /// One node.
 #[derive(Clone, Debug, Deserialize)]
@@ -17,11 +21,20 @@ use crate::tree::Tree;
 pub struct Node {
     /// What is wrong with it, in words.
     pub about: String,
+    /// The node that it differs from; the healthy one without GPUs when it says nothing.
+    base: Option<String>,
+    /// Its GPUs, for expectations that hold of `each`.
+    #[serde(default)]
+    each: Vec<String>,
+    /// More arguments for the check.
+    #[serde(default)]
+    pub arguments: Vec<String>,
     /// What it lacks of the healthy tree.
     #[serde(default)]
     pub remove: Vec<String>,
-    /// `CHECK DEVICE` and its verdict; for all but the healthy node only what differs from that, `gone` for a finding
-    /// that there is not.
+    /// `CHECK DEVICE` and its verdict; for all but the healthy node only what differs from its base, `gone` for a finding
+    /// that there is not. `each` stands for each GPU, and `gpu.* DEVICE` for every GPU check that the base has of it.
+    /// `gpu.* each->node` says that each of these says this of the node instead.
     pub expect: BTreeMap<String, String>,
 }
 
@@ -56,10 +69,20 @@ impl Node {
         toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// The node's whole tree: the healthy one, less what it lacks, with its own files laid over.
+    fn base(&self, name: &str) -> Option<(String, Self)> {
+        if name == "healthy" {
+            return None;
+        }
+        let base = self.base.clone().unwrap_or_else(|| "healthy".to_owned());
+        let node = Self::named(&base);
+        Some((base, node))
+    }
+
+    /// The node's whole tree: that of its base, less what it lacks, with its own files laid over.
     #[must_use]
     pub fn tree(&self, name: &str) -> Tree {
-        let tree = healthy_tree();
+        let Some((base_name, base)) = self.base(name) else { return healthy_tree() };
+        let tree = base.tree(&base_name);
         self.remove.iter().for_each(|path| tree.remove(path));
         let own = nodes().join(name).join("tree");
         if own.is_dir() {
@@ -68,19 +91,75 @@ impl Node {
         tree
     }
 
+    /// What the fake driver's library is told to say on it, its base's files first.
+    #[must_use]
+    pub fn scenario(&self, name: &str) -> Vec<PathBuf> {
+        let mut files = self.base(name).map(|(name, node)| node.scenario(&name)).unwrap_or_default();
+        let own = nodes().join(name).join("nvml.toml");
+        files.extend(own.is_file().then_some(own));
+        files
+    }
+
+    /// Checks it.
+    #[must_use]
+    pub fn check(&self, name: &str, more: &[&str]) -> Report {
+        let tree = self.tree(name);
+        let mut command = plimsoll();
+        command.args(["check", "--json", "--sysroot", tree.arg()]);
+        let scenario = self.scenario(name);
+        if !scenario.is_empty() {
+            let library = FakeNvml::new();
+            return report(&run_with(command, &library, &scenario, &self.arguments, more));
+        }
+        report(&command.args(&self.arguments).args(more).output().expect("the binary starts"))
+    }
+
+    fn each(&self, name: &str) -> Vec<String> {
+        let of_base = self.base(name).map(|(name, node)| node.each(&name)).unwrap_or_default();
+        if self.each.is_empty() { of_base } else { self.each.clone() }
+    }
+
     /// All findings that there must be.
     #[must_use]
-    pub fn expected(&self) -> BTreeMap<String, String> {
-        let mut all = Self::named("healthy").expect;
-        for (finding, verdict) in &self.expect {
-            if verdict == "gone" {
-                assert!(
-                    all.remove(finding).is_some(),
-                    "{finding} is not on the healthy node, so it cannot be gone"
-                );
-            } else {
-                assert_ne!(all.get(finding), Some(verdict), "{finding} is the same on the healthy node");
-                all.insert(finding.clone(), verdict.clone());
+    pub fn expected(&self, name: &str) -> BTreeMap<String, String> {
+        let Some((base_name, base)) = self.base(name) else { return self.expect.clone() };
+        let mut all = base.expected(&base_name);
+        let each = self.each(name);
+        let is_each = |device: &str| each.iter().any(|one| one == device);
+        // What is said of many comes first, so that what is said of one has the last word.
+        let (of_many, of_one): (Vec<_>, Vec<_>) = self.expect.iter().partition(|(key, _)| key.contains('*'));
+        for (key, verdict) in of_many {
+            let (prefix, device) = key.split_once("* ").expect("CHECK* DEVICE");
+            let keys: Vec<String> = all.keys().filter(|known| known.starts_with(prefix)).cloned().collect();
+            let mut found = false;
+            for known in keys {
+                let (check, of) = known.split_once(' ').expect("CHECK DEVICE");
+                if of == device || (device.starts_with("each") && is_each(of)) {
+                    found = true;
+                    all.remove(&known);
+                    let now = if device == "each->node" { format!("{check} node") } else { known.clone() };
+                    if verdict != "gone" {
+                        all.insert(now, verdict.clone());
+                    }
+                }
+            }
+            assert!(found, "{name}: {key} stands for nothing that its base has");
+        }
+        for (key, verdict) in of_one {
+            let keys = match key.strip_suffix(" each") {
+                Some(check) => each.iter().map(|device| format!("{check} {device}")).collect(),
+                None => vec![key.clone()],
+            };
+            for key in keys {
+                if verdict == "gone" {
+                    assert!(
+                        all.remove(&key).is_some(),
+                        "{name}: {key} is not on its base, so it cannot be gone"
+                    );
+                } else {
+                    assert_ne!(all.get(&key), Some(verdict), "{name}: {key} is the same on its base");
+                    all.insert(key, verdict.clone());
+                }
             }
         }
         all

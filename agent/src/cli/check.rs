@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Time for the whole command unless somebody says otherwise.
-const BUDGET: Duration = Duration::from_secs(8);
+pub(super) const BUDGET: Duration = Duration::from_secs(8);
 /// Part of the budget that is kept for ending children, judging and printing.
 const RESERVE: Duration = Duration::from_millis(150);
 
@@ -62,6 +62,9 @@ pub(crate) struct Arguments {
     /// A tree of files that stands in for this machine's /proc, /sys, /dev and /etc
     #[arg(long, value_name = "DIR")]
     sysroot: Option<PathBuf>,
+    /// NVIDIA's library NVML, by its path [default: libnvidia-ml.so.1, and none with --sysroot]
+    #[arg(long, value_name = "FILE")]
+    nvml: Option<PathBuf>,
     /// Count kernel-log lines that a process wrote as if the kernel had (for tests)
     #[arg(long, hide = true)]
     admit_injected_log: bool,
@@ -105,7 +108,7 @@ fn judge_node(arguments: &Arguments) -> Result<u8, VerbError> {
     };
     let deadline = |budget: Duration| began + (budget - RESERVE.min(budget / 2));
     let setup = setup(
-        named_config(arguments)?,
+        named_config(arguments.config.as_deref())?,
         sysroot.clone(),
         deadline(arguments.budget.unwrap_or(BUDGET)),
         &interrupts,
@@ -127,6 +130,7 @@ fn judge_node(arguments: &Arguments) -> Result<u8, VerbError> {
         config: &config,
         data: &data,
         sysroot,
+        nvml: library(arguments)?,
         admit_injected_log: arguments.admit_injected_log,
     };
     let collected = collect(&wanted, deadline(budget), &interrupts);
@@ -145,10 +149,10 @@ fn judge_node(arguments: &Arguments) -> Result<u8, VerbError> {
 }
 
 /// The configuration that was named on the command line or in the environment, as an absolute path.
-fn named_config(arguments: &Arguments) -> Result<Option<String>, VerbError> {
+pub(super) fn named_config(config: Option<&Path>) -> Result<Option<String>, VerbError> {
     let of_environment =
         || std::env::var_os("PLIMSOLL_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let Some(path) = arguments.config.clone().or_else(of_environment) else { return Ok(None) };
+    let Some(path) = config.map(Path::to_owned).or_else(of_environment) else { return Ok(None) };
     let absolute = std::path::absolute(path).map_err(VerbError::usage)?;
     match absolute.into_os_string().into_string() {
         Ok(path) => Ok(Some(path)),
@@ -156,6 +160,17 @@ fn named_config(arguments: &Arguments) -> Result<Option<String>, VerbError> {
             Err(VerbError::usage(anyhow!("the configuration's path {} is not UTF-8", path.display())))
         }
     }
+}
+
+/// The library that was named on the command line, as an absolute path.
+fn library(arguments: &Arguments) -> Result<Option<String>, VerbError> {
+    let Some(path) = &arguments.nvml else { return Ok(None) };
+    let absolute = std::path::absolute(path).map_err(VerbError::usage)?;
+    absolute
+        .into_os_string()
+        .into_string()
+        .map(Some)
+        .map_err(|path| VerbError::usage(anyhow!("the library's path {} is not UTF-8", path.display())))
 }
 
 /// The checks that the selectors name; `None` when there are no selectors.

@@ -24,9 +24,9 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Judge this node now: its host and storage; GPUs and fabric are not judged yet
+    /// Judge this node now: its GPUs, host and storage; the network fabric is not judged yet
     Check(check::Arguments),
-    /// Say what a check reads, compares with, why, and what to do
+    /// Say what a check reads, compares with, why, and what to do; or what an error code of a GPU means
     Explain(explain::Arguments),
     #[command(name = PROBE_VERB, hide = true)]
     Probe { order: String, sysroot: Option<OsString> },

@@ -12,12 +12,14 @@ use std::{
     path::Path,
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use plimsoll_judge::Data;
 use plimsoll_probes::{
-    Machine, parse, sample_host, sample_storage,
+    Machine,
+    gpu::nvml,
+    parse, sample_gpu, sample_host, sample_storage,
     storage::{ask_mount, health},
 };
 
@@ -25,6 +27,9 @@ use crate::config_file;
 
 use protocol::GAP;
 pub(crate) use protocol::{DriveAnswer, Message, Order, PROBE_VERB, STEP_BETWEEN, Setup, Task};
+
+/// Time in which a child says which call of the driver's library has not returned.
+const SAY_SO: Duration = Duration::from_millis(100);
 
 /// What the parent is told goes through here, one JSON object a line.
 type Pipe = Arc<Mutex<std::io::Stdout>>;
@@ -39,6 +44,7 @@ fn tell(pipe: &Pipe, message: &Message) {
 
 /// Runs a child: `order` is JSON, `sysroot` the tree that stands in for the machine.
 pub(crate) fn run(order: &str, sysroot: Option<&OsStr>) -> ExitCode {
+    let began = Instant::now();
     // Fails only for the leader of a process group, which a child of ours is not.
     let _ = rustix::process::setsid();
     // Started through /proc/self/exe it would be called `exe`.
@@ -72,11 +78,11 @@ pub(crate) fn run(order: &str, sysroot: Option<&OsStr>) -> ExitCode {
             return ExitCode::from(3);
         }
     };
-    collect(&order, &machine, &data, &pipe);
+    collect(&order, &machine, &data, &pipe, began);
     ExitCode::SUCCESS
 }
 
-fn collect(order: &Order, machine: &Machine, data: &Data, pipe: &Pipe) {
+fn collect(order: &Order, machine: &Machine, data: &Data, pipe: &Pipe, began: Instant) {
     let twice = |sample: &dyn Fn() -> plimsoll_model::Sample| {
         tell(pipe, &Message::Sample(Box::new(sample())));
         machine.step(STEP_BETWEEN);
@@ -85,6 +91,15 @@ fn collect(order: &Order, machine: &Machine, data: &Data, pipe: &Pipe) {
     };
     match &order.task {
         Task::Host => twice(&|| sample_host(machine, data, &order.asked)),
+        Task::Gpu => twice(&|| sample_gpu(machine, &order.asked)),
+        Task::Nvml(library) => {
+            // A call that hangs is named by us, while there is time for it.
+            let deadline = began + Duration::from_millis(order.remaining_ms).saturating_sub(SAY_SO);
+            let on_step = |step: &str| machine.step(step);
+            nvml::ask(library, GAP, deadline, on_step, |told| tell(pipe, &Message::Nvml(Box::new(told))));
+            // The library's own threads and exit handlers may hang as its calls do.
+            watcher::leave();
+        }
         Task::Storage => twice(&|| sample_storage(machine, data)),
         Task::Mount(point) => tell(pipe, &Message::Mount(Box::new(ask_mount(machine, point)))),
         Task::Drive(name) => tell(pipe, &Message::Drive(Box::new(ask_drive(machine, name)))),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_judge::GAP_MS_MIN;
 use plimsoll_model::{MountAnswer, MountPoint, Reading, Sample, SmartLog};
-use plimsoll_probes::Asked;
+use plimsoll_probes::{Asked, gpu::nvml::Told};
 use serde::{Deserialize, Serialize};
 
 use crate::config_file::ConfigText;
@@ -24,6 +24,10 @@ pub(crate) const STEP_BETWEEN: &str = "nothing, between two readings";
 pub(crate) enum Task {
     /// Two samples of the host domain.
     Host,
+    /// Two samples of the gpu domain, the driver's library not asked.
+    Gpu,
+    /// What the driver's library says, twice: this library.
+    Nvml(String),
     /// Two samples of the storage domain, no mount asked.
     Storage,
     /// One mount's answer.
@@ -71,6 +75,8 @@ pub(crate) enum Message {
     Mount(Box<MountAnswer>),
     /// A drive's health log.
     Drive(Box<DriveAnswer>),
+    /// A part of what the driver's library says.
+    Nvml(Box<Told>),
     /// The configuration.
     Setup(Box<Setup>),
     /// The tree that should stand in for the machine cannot.

@@ -17,15 +17,20 @@ pub(super) fn start(remaining: Duration) -> std::io::Result<()> {
             let mut fds = [PollFd::from_borrowed_fd(out.as_fd(), PollFlags::empty())];
             match poll(&mut fds, timeout.as_ref()) {
                 Err(rustix::io::Errno::INTR) => {}
-                _ => exit(),
+                _ => exit(EXIT_UNWANTED),
             }
         }
     };
     std::thread::Builder::new().name("watcher".to_owned()).stack_size(64 << 10).spawn(watch).map(drop)
 }
 
-#[expect(unsafe_code, reason = "exit() would wait for locks that the hung thread may hold")]
-fn exit() -> ! {
+/// Ends the child, all said.
+pub(super) fn leave() -> ! {
+    exit(0)
+}
+
+#[expect(unsafe_code, reason = "exit() would wait for locks that a hung thread may hold")]
+fn exit(code: libc::c_int) -> ! {
     // SAFETY: _exit ends the process at once and runs none of its code; nothing here needs to be written or removed.
-    unsafe { libc::_exit(EXIT_UNWANTED) }
+    unsafe { libc::_exit(code) }
 }

@@ -7,7 +7,7 @@ mod nagios;
 mod table;
 mod words;
 
-pub use explain::{check_list, check_list_json, explanation};
+pub use explain::{check_list, check_list_json, explanation, sxid_explanation, xid_explanation};
 pub use json::{json, schema};
 pub use junit::junit;
 pub use nagios::nagios;

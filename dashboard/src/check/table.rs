@@ -46,6 +46,9 @@ pub fn table(report: &Report, style: &Style) -> String {
     for row in &rows {
         text.push_str(&line(row, style, check_width, device_width));
     }
+    if let Some(line) = without_gpus(report).filter(|_| !style.all) {
+        text.push_str(&format!("\n{line}\n"));
+    }
     let (passed, skipped) = (report.summary.pass, report.summary.skipped);
     if !style.all && passed + skipped > 0 {
         let skipped = if skipped > 0 { format!(", {skipped} were not judged") } else { String::new() };
@@ -83,16 +86,40 @@ fn headline(report: &Report, style: &Style) -> String {
     if let Some(tree) = &report.node.sysroot {
         node = format!("{node} (the tree {})", clean(tree));
     }
+    let judged = |finding: &&Finding| !matches!(finding.verdict, Verdict::Skipped { .. });
     let domains: BTreeSet<&str> =
-        report.findings.iter().filter_map(|f| f.check.0.split('.').next()).collect();
-    let domains = domains.into_iter().collect::<Vec<_>>().join(" and ");
+        report.findings.iter().filter(judged).filter_map(|f| f.check.0.split('.').next()).collect();
+    let domains = listed(&domains.into_iter().collect::<Vec<_>>());
     let colour = match report.overall.to_string().as_str() {
         "FIT" => "32;1",
         "UNFIT" => "31;1",
         _ => "35;1",
     };
     let word = paint(&report.overall.to_string(), colour, style.colour);
-    format!("{node} is {word} by its {domains}{told}  ({:.1} s)\n", report.took_ms as f64 / 1000.0)
+    let by = if domains.is_empty() { String::new() } else { format!(" by its {domains}") };
+    format!("{node} is {word}{by}{told}  ({:.1} s)\n", report.took_ms as f64 / 1000.0)
+}
+
+/// `gpu, host and storage`.
+fn listed(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// One line about GPUs that are not there: their checks are all skipped, and silence would read like health.
+fn without_gpus(report: &Report) -> Option<String> {
+    let of_gpus = |finding: &&Finding| finding.check.0.starts_with("gpu.");
+    let nothing = report
+        .findings
+        .iter()
+        .filter(of_gpus)
+        .all(|finding| matches!(finding.verdict, Verdict::Skipped { .. }));
+    let driver =
+        report.findings.iter().find(|finding| finding.check.0 == "gpu.driver").filter(|_| nothing)?;
+    Some(format!("No GPU was judged: {}", clean(&driver.reason)))
 }
 
 /// Findings of one verdict, device and reason become one row, at the place of the first.
@@ -101,7 +128,7 @@ fn rows<'a>(findings: &[&'a Finding]) -> Vec<Row<'a>> {
     let mut places = BTreeMap::new();
     for finding in findings {
         let cause = (finding.verdict, finding.device.0.as_str(), finding.reason.as_str());
-        let may_join = finding.verdict.is_problem();
+        let may_join = finding.verdict != Verdict::Pass;
         match places.get(&cause).and_then(|at: &usize| rows.get_mut(*at)) {
             Some(row) if may_join => row.checks.push(&finding.check.0),
             _ => {

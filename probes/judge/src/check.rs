@@ -3,7 +3,7 @@
 use plimsoll_model::{Action, ClearsBy, Domain};
 
 use crate::{
-    context::{HostContext, StorageContext},
+    context::{GpuContext, HostContext, One, StorageContext},
     draft::{Judged, Verdicted},
 };
 
@@ -40,5 +40,11 @@ pub(crate) enum Judge {
     HostDevices(fn(&HostContext<'_>) -> Vec<Judged>),
     /// Kernel-log checks share one rule and differ in their name.
     HostLog,
+    /// Of the GPUs as a whole.
+    Gpu(fn(&GpuContext<'_>) -> Verdicted),
+    /// Of each GPU that the driver knows.
+    EachGpu(fn(&GpuContext<'_>, One<'_>) -> Verdicted),
+    /// Of what is told of GPUs or switches in another way.
+    GpuDevices(fn(&GpuContext<'_>) -> Vec<Judged>),
     StorageDevices(fn(&StorageContext<'_>) -> Vec<Judged>),
 }

@@ -9,8 +9,11 @@ use serde::Deserialize;
 
 use crate::{
     Data,
-    config_values::{Accepted, byte_limit, bytes, count, count_limit, duration, mount_point, percent},
+    config_values::{
+        Accepted, Version, byte_limit, bytes, count, count_limit, duration, mount_point, percent, version,
+    },
     near::nearest,
+    xid::{Overrides, RowOverride},
 };
 
 /// The operator's configuration, `/etc/plimsoll/plimsoll.toml`. Every key is optional.
@@ -23,6 +26,17 @@ pub struct Config {
     /// What the host should be.
     #[serde(default)]
     pub host: HostConfig,
+    /// What the GPUs should be.
+    #[serde(default)]
+    pub gpu: GpuConfig,
+    /// What errors of GPUs mean here, by their number.
+    #[serde(default)]
+    xid: BTreeMap<String, RowOverride>,
+    /// What errors of NVSwitches mean here, by their number.
+    #[serde(default)]
+    sxid: BTreeMap<String, RowOverride>,
+    #[serde(skip)]
+    overrides: Overrides,
     /// What the drives should be.
     #[serde(default)]
     pub storage: StorageConfig,
@@ -148,6 +162,32 @@ impl TransparentHugepages {
     }
 }
 
+/// What the GPUs should be.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuConfig {
+    /// How many.
+    #[serde(default, deserialize_with = "count")]
+    pub count: Option<u32>,
+    /// Model, as the driver names it.
+    pub model: Option<String>,
+    /// Oldest driver that will do: `570.86`.
+    #[serde(default, deserialize_with = "version")]
+    pub driver_min: Option<Version>,
+    /// NVLinks of each that should be up; 0 for none.
+    pub nvlinks: Option<u32>,
+    /// Whether a fabric manager should run on the node.
+    pub fabric_manager: Option<bool>,
+    /// Whether errors in memory should be found.
+    pub ecc: Option<bool>,
+    /// Whether the driver should stay with GPUs that nobody uses.
+    pub persistence: Option<bool>,
+    /// Whether the GPUs should be cut into instances.
+    pub mig: Option<bool>,
+    /// Whether no program should be on them when the check runs.
+    pub idle: Option<bool>,
+}
+
 /// What the drives should be.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -202,6 +242,10 @@ impl Config {
         let mut config: Self =
             toml::from_str(text).map_err(|error| fail(error.to_string().trim_end().to_owned()))?;
         file.clone_into(&mut config.file);
+        config.overrides = Overrides {
+            xid: numbered("xid", &config.xid).map_err(&fail)?,
+            sxid: numbered("sxid", &config.sxid).map_err(&fail)?,
+        };
         for (name, value) in &config.limits {
             if data.limit(name).is_none() {
                 let near = nearest(name, data.limit_names());
@@ -255,11 +299,29 @@ impl Config {
         }
     }
 
+    /// What the site says of errors of GPUs and NVSwitches.
+    #[must_use]
+    pub const fn overrides(&self) -> &Overrides {
+        &self.overrides
+    }
+
     /// What is expected of a mount, if the operator named it.
     #[must_use]
     pub fn mount(&self, point: &MountPoint) -> Option<&MountConfig> {
         self.mount.iter().find(|mount| mount.path == *point)
     }
+}
+
+fn numbered(table: &str, rows: &BTreeMap<String, RowOverride>) -> Result<BTreeMap<u32, RowOverride>, String> {
+    let mut numbered = BTreeMap::new();
+    for (key, row) in rows {
+        let code =
+            key.parse().ok().filter(|code: &u32| (1..1_000_000).contains(code) && code.to_string() == *key);
+        let code =
+            code.ok_or_else(|| format!("[{table}.{key}]: accepted is a number, such as [{table}.94]"))?;
+        numbered.insert(code, row.clone());
+    }
+    Ok(numbered)
 }
 
 fn is_service_name(name: &str) -> bool {

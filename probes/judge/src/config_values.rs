@@ -44,6 +44,37 @@ pub fn parse_budget(text: &str) -> Option<Duration> {
 /// What [`parse_budget`] accepts.
 pub const BUDGET_ACCEPTED: &str = DURATION;
 
+/// A version of numbers with dots between them: `570.133.20`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(Vec<u32>);
+
+impl Version {
+    /// A version as people and drivers write it.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let parts: Option<Vec<u32>> = text.split('.').take(8).map(|part| part.parse().ok()).collect();
+        parts.map(Self)
+    }
+
+    /// Its first number.
+    #[must_use]
+    pub fn major(&self) -> u32 {
+        self.0.first().copied().unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts: Vec<String> = self.0.iter().map(u32::to_string).collect();
+        f.write_str(&parts.join("."))
+    }
+}
+
+pub(crate) fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Version>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Version::parse(&text).map(Some).ok_or_else(|| invalid(&text, "a version such as \"570.86\""))
+}
+
 fn parse_bytes(text: &str) -> Option<Bytes> {
     let has_unit = text.trim_end().ends_with(|c: char| c.is_ascii_alphabetic());
     let size: ByteSize = text.parse().ok()?;

@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use plimsoll_model::{Backing, FileSystemKind};
 use serde::Deserialize;
 
+use crate::xid::{Catalogue, XidPolicy};
+
 /// Everything in `data/`.
 #[derive(Clone, Debug)]
 pub struct Data {
@@ -14,6 +16,11 @@ pub struct Data {
     pub taint: TaintBits,
     /// Clock sources by their cost.
     pub clock_sources: ClockSources,
+    /// What everybody says of each error of a GPU or NVSwitch.
+    pub catalogue: Catalogue,
+    /// What such an error means here.
+    pub xid_policy: XidPolicy,
+    gpu_models: Vec<GpuModel>,
     named_by_users: Vec<String>,
     limits: BTreeMap<String, Threshold>,
     file_systems: FileSystems,
@@ -25,7 +32,7 @@ pub struct Data {
 #[error("this is a bug in plimsoll: its data file {file} is broken: {error}")]
 pub struct DataError {
     file: &'static str,
-    error: toml::de::Error,
+    error: Box<dyn std::error::Error + Send + Sync>,
 }
 
 /// What a rule makes of a line or a bit.
@@ -186,6 +193,26 @@ struct BlockModel {
     _source: String,
 }
 
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GpuModels {
+    model: Vec<GpuModel>,
+}
+
+/// What a GPU of one model has.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuModel {
+    /// Its names, exactly.
+    names: Vec<String>,
+    /// NVLinks, all of which are in use on the boards that it comes on.
+    pub nvlinks: u32,
+    /// Whether a fabric manager on the same node sets up the NVSwitches between such GPUs, where there are some.
+    pub fabric_manager: bool,
+    /// Who says so.
+    pub source: String,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LogRules {
@@ -196,7 +223,7 @@ struct LogRules {
 macro_rules! embedded {
     ($file:literal) => {
         toml::from_str(include_str!(concat!("../data/", $file)))
-            .map_err(|error| DataError { file: $file, error })
+            .map_err(|error| DataError { file: $file, error: Box::new(error) })
     };
 }
 
@@ -208,11 +235,16 @@ impl Data {
     pub fn built_in() -> Result<Self, DataError> {
         let rules: LogRules = embedded!("kernel_log.toml")?;
         let models: BlockModels = embedded!("block_devices.toml")?;
+        let gpus: GpuModels = embedded!("gpus.toml")?;
         Ok(Self {
             kernel_log: rules.rule,
             named_by_users: rules.named_by_users,
             taint: embedded!("taint.toml")?,
             clock_sources: embedded!("clock_sources.toml")?,
+            catalogue: Catalogue::built_in()
+                .map_err(|error| DataError { file: "xid.csv", error: Box::new(error) })?,
+            xid_policy: embedded!("xid_policy.toml")?,
+            gpu_models: gpus.model,
             limits: embedded!("thresholds.toml")?,
             file_systems: embedded!("file_systems.toml")?,
             models: models.model,
@@ -225,6 +257,12 @@ impl Data {
         let rule = self.kernel_log.iter().find(|rule| rule.matches(line))?;
         let by_user = self.named_by_users.iter().any(|text| line.contains(text));
         (!by_user).then_some(rule)
+    }
+
+    /// What is known of GPUs of this name.
+    #[must_use]
+    pub fn gpu_model(&self, name: &str) -> Option<&GpuModel> {
+        self.gpu_models.iter().find(|model| model.names.iter().any(|known| known == name))
     }
 
     /// A limit by its name in `thresholds.toml`; `None` only for a name that is not in it.

@@ -3,14 +3,15 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 use plimsoll_model::{
-    Action, CheckId, ClearsBy, Clock, Device, Domain, Evidence, Expectation, Failure, Finding, HostSignals,
-    Origin, Signals, StorageSignals, Verdict,
+    Action, CheckId, ClearsBy, Clock, Device, Domain, Evidence, Expectation, Failure, Finding, GpuSignals,
+    HostSignals, Origin, Signals, StorageSignals, Verdict,
 };
 
 use crate::{
     Config, Data, State,
     check::{Check, Judge},
-    context::{HostContext, StorageContext},
+    checks,
+    context::{GpuContext, HostContext, StorageContext},
     draft::Judged,
     log_check, registry,
 };
@@ -48,6 +49,10 @@ pub fn decide(
         Signals::Host(signals) => {
             next.enter_boot(signals.clock);
             (Some(signals.clock), judge_host(&mut next, signals, policy))
+        }
+        Signals::Gpu(signals) => {
+            next.enter_boot(signals.clock);
+            (Some(signals.clock), judge_gpu(&mut next, signals, policy))
         }
         Signals::Storage(signals) => {
             next.enter_boot(signals.clock);
@@ -114,7 +119,7 @@ fn judge_host(state: &mut State, signals: &HostSignals<'_>, policy: &Policy<'_>)
         Judge::Host(judge) => vec![judge(&context).unwrap_or_else(|early| *early)],
         Judge::HostDevices(judge) => judge(&context),
         Judge::HostLog => log_check::judge(&context, check.id),
-        Judge::StorageDevices(_) => Vec::new(),
+        _ => Vec::new(),
     };
     policy
         .checks(Domain::Host)
@@ -122,11 +127,20 @@ fn judge_host(state: &mut State, signals: &HostSignals<'_>, policy: &Policy<'_>)
         .collect()
 }
 
+fn judge_gpu(state: &mut State, signals: &GpuSignals<'_>, policy: &Policy<'_>) -> Judgements {
+    state.absorb_gpu_log(signals.now);
+    let context = GpuContext { signals, config: policy.config, data: policy.data, state };
+    policy
+        .checks(Domain::Gpu)
+        .flat_map(|check| checks::gpu::judge(&context, check).into_iter().map(move |judged| (check, judged)))
+        .collect()
+}
+
 fn judge_storage(signals: &StorageSignals<'_>, policy: &Policy<'_>) -> Judgements {
     let context = StorageContext { signals, config: policy.config, data: policy.data };
     let judge = |check: &'static Check| match check.judge {
         Judge::StorageDevices(judge) => judge(&context),
-        Judge::Host(_) | Judge::HostDevices(_) | Judge::HostLog => Vec::new(),
+        _ => Vec::new(),
     };
     policy
         .checks(Domain::Storage)

@@ -17,14 +17,18 @@ mod near;
 mod observe;
 mod registry;
 mod state;
+mod xid;
 
 pub use check::Check;
 pub use config::{Config, ConfigError};
-pub use config_values::{BUDGET_ACCEPTED, parse_budget};
-pub use data::{Data, DataError, LogRule, Threshold, Weight};
+pub use config_values::{BUDGET_ACCEPTED, Version, parse_budget};
+pub use data::{Data, DataError, GpuModel, LogRule, Threshold, Weight};
 pub use decide::{Policy, decide};
 pub use mounts::{MOUNTS_ASKED_MAX, mounts_to_ask};
 pub use near::nearest;
 pub use observe::{GAP_MS_MIN, observe};
 pub use registry::{all as checks, find, select};
 pub use state::State;
+pub use xid::{
+    Catalogue, GpuEvent, GpuLine, Overrides, RowOverride, Ruling, SxidRow, XidPolicy, XidRow, gpu_line,
+};

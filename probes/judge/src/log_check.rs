@@ -82,7 +82,7 @@ fn judged(context: &HostContext<'_>, check: &str) -> Result<Vec<Judged>, Box<Jud
 }
 
 /// How far the log reaches back: the kernel writes over its oldest lines.
-fn reach(log: &KernelLog, now_ms: u64) -> String {
+pub(crate) fn reach(log: &KernelLog, now_ms: u64) -> String {
     match (log.first_seq, log.first_us) {
         (Some(0), _) => "to the boot".to_owned(),
         (_, Some(first_us)) => {

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use plimsoll_model::{
-    Absence, Absent, BlockedTask, Body, Clock, CpuTimes, HostSample, HostSignals, Percent, Rate, Reading,
-    Sample, Signals, StorageSample, StorageSignals,
+    Absence, Absent, BlockedTask, Body, Clock, CpuTimes, GpuRates, GpuReadings, GpuSample, GpuSignals,
+    HostSample, HostSignals, NvLink, NvLinkRates, Percent, Rate, Reading, Sample, Signals, StorageSample,
+    StorageSignals,
 };
 
 /// Two readings of a counter nearer than this say nothing about its rate.
@@ -21,6 +22,13 @@ pub fn observe<'a>(previous: Option<&Sample>, sample: &'a Sample) -> Signals<'a>
                 _ => None,
             });
             Signals::Host(host(&sample.clock, before, now, gap))
+        }
+        Body::Gpu(now) => {
+            let before = previous.and_then(|sample| match &sample.body {
+                Body::Gpu(gpu) => Some(gpu.as_ref()),
+                _ => None,
+            });
+            Signals::Gpu(gpu(&sample.clock, before, now, gap))
         }
         Body::Storage(now) => {
             let before = previous.and_then(|sample| match &sample.body {
@@ -111,6 +119,53 @@ fn storage<'a>(
         })
         .collect();
     StorageSignals { clock, now, media_errors }
+}
+
+fn gpu<'a>(
+    clock: &'a Clock,
+    before: Option<&GpuSample>,
+    now: &'a GpuSample,
+    gap: Result<u64, Absent>,
+) -> GpuSignals<'a> {
+    let gpus = |sample: &'a GpuSample| sample.nvml.ok().map_or(&[][..], |nvml| nvml.gpus.as_slice());
+    let earlier = before.and_then(|before| before.nvml.ok()).map_or(&[][..], |nvml| nvml.gpus.as_slice());
+    let rates = gpus(now).iter().map(|gpu| {
+        // An index may have gone to another GPU between the samples; an address does not.
+        let same = |old: &&GpuReadings| old.index == gpu.index && old.address.ok() == gpu.address.ok();
+        gpu_rates(earlier.iter().find(same), gpu, &gap)
+    });
+    GpuSignals { clock, now, rates: rates.collect() }
+}
+
+fn gpu_rates(before: Option<&GpuReadings>, now: &GpuReadings, gap: &Result<u64, Absent>) -> GpuRates {
+    // Each GPU's two readings have their own times.
+    let own_gap = gap.clone().and_then(|_| {
+        let before = before.ok_or_else(|| no_baseline("the GPU was not there in the sample before"))?;
+        let ms = now.at_ms.saturating_sub(before.at_ms);
+        if ms < GAP_MS_MIN { Err(no_baseline("the readings are too near to each other")) } else { Ok(ms) }
+    });
+    let wide = |a: &u64, b: &u64, ms| Ok(growth(*a, *b, CounterBits::Sixty4, ms));
+    let no_links = Vec::new();
+    let links = now.nvlinks.ok().unwrap_or(&no_links);
+    let earlier = before.and_then(|before| before.nvlinks.ok()).unwrap_or(&no_links);
+    let of_link = |link: &NvLink| {
+        let before = earlier.iter().find(|old| old.link == link.link);
+        NvLinkRates {
+            replays: paired(before.map(|old| &old.replays), &link.replays, &own_gap, wide),
+            recoveries: paired(before.map(|old| &old.recoveries), &link.recoveries, &own_gap, wide),
+            crc_errors: paired(before.map(|old| &old.crc_errors), &link.crc_errors, &own_gap, wide),
+        }
+    };
+    GpuRates {
+        // NVML gives this counter as 32 bits.
+        replays: paired(before.map(|old| &old.pcie.replays), &now.pcie.replays, &own_gap, |a, b, ms| {
+            Ok(growth(*a, *b, CounterBits::Thirty2, ms))
+        }),
+        held_by: paired(before.map(|old| &old.clocks.held_by), &now.clocks.held_by, &own_gap, |a, b, _| {
+            Ok(a & b)
+        }),
+        nvlinks: links.iter().map(of_link).collect(),
+    }
 }
 
 /// A signal from two readings; absent when either is, with the newer one's source and time.

@@ -4,7 +4,12 @@ use crate::{check::Check, checks};
 
 /// All checks, in the order in which people read them.
 pub fn all() -> impl Iterator<Item = &'static Check> + Clone {
-    checks::host::ALL.iter().copied().flatten().chain(checks::storage::ALL.iter().copied().flatten())
+    checks::gpu::ALL
+        .iter()
+        .copied()
+        .flatten()
+        .chain(checks::host::ALL.iter().copied().flatten())
+        .chain(checks::storage::ALL.iter().copied().flatten())
 }
 
 /// The check of this name.

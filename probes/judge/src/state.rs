@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use plimsoll_model::{BlockedTask, BootId, Clock, Device, Finding, HostSignals, KernelLog, SinceBoot};
+use plimsoll_model::{
+    BlockedTask, BootId, Clock, Device, Finding, GpuSample, HostSignals, KernelLog, SinceBoot,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::{Data, Weight};
+use crate::{Data, Weight, xid::GpuFaults};
 
 const LOG_MAX: usize = 256;
 const STANDING_MAX: usize = 1024;
@@ -17,6 +19,7 @@ pub struct State {
     log_next_seq: u64,
     log: Vec<LogFault>,
     blocked: Vec<(BlockedTask, SinceBoot)>,
+    gpu: GpuFaults,
     standing: Vec<Finding>,
 }
 
@@ -109,6 +112,18 @@ impl State {
     /// What the log says for a check.
     pub(crate) fn log_faults<'s>(&'s self, check: &'s str) -> impl Iterator<Item = &'s LogFault> {
         self.log.iter().filter(move |fault| fault.check == check)
+    }
+
+    /// Takes in what the log says of GPUs and NVSwitches.
+    pub(crate) fn absorb_gpu_log(&mut self, sample: &GpuSample) {
+        if let Some(log) = sample.log.ok() {
+            self.gpu.absorb(log, &sample.owners);
+        }
+    }
+
+    /// What the log has told of GPUs and NVSwitches.
+    pub(crate) const fn gpu_faults(&self) -> &GpuFaults {
+        &self.gpu
     }
 
     /// Takes in which processes did not move.

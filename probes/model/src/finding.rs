@@ -69,6 +69,8 @@ pub enum SkipWhy {
     NotSupported,
     /// A rate needs two samples.
     NoBaseline,
+    /// It shows only under load, and there is none.
+    Idle,
 }
 
 impl fmt::Display for SkipWhy {
@@ -78,6 +80,7 @@ impl fmt::Display for SkipWhy {
             Self::NotPresent => "not present",
             Self::NotSupported => "not supported",
             Self::NoBaseline => "no baseline",
+            Self::Idle => "idle",
         })
     }
 }
@@ -258,8 +261,12 @@ impl fmt::Display for Action {
 pub enum ClearsBy {
     /// The next reading that is as it should be.
     GoodReading,
+    /// A reset of the GPU, or a new boot.
+    GpuReset,
     /// A new boot; being quiet is not enough.
     NewBoot,
+    /// An active test that finds nothing.
+    ActiveTest,
     /// A person who says so.
     Person,
 }
@@ -268,7 +275,9 @@ impl fmt::Display for ClearsBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::GoodReading => "a good reading",
+            Self::GpuReset => "a reset of the GPU",
             Self::NewBoot => "a new boot",
+            Self::ActiveTest => "an active test that finds nothing",
             Self::Person => "a person",
         })
     }

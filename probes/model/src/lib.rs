@@ -6,6 +6,7 @@
 mod clock;
 mod exit;
 mod finding;
+mod gpu;
 mod host;
 mod reading;
 mod report;
@@ -19,6 +20,12 @@ pub use exit::{Exit, NagiosExit};
 pub use finding::{
     Action, Blame, CheckId, ClearsBy, Device, Evidence, Expectation, Finding, Origin, SkipWhy, Verdict,
 };
+pub use gpu::{
+    BankHistogram, ClockReadings, EccCounters, EccReadings, FabricInfo, FabricState, GpuIdentity, GpuProcess,
+    GpuReadings, GpuSample, GpuTrouble, ModeReadings, NvLink, NvmlSample, PageReadings, PciAddress, PciGpu,
+    PcieReadings, PowerReadings, ProcessOwner, RecoveryAction, RecoveryReadings, RemappedRows, RowReadings,
+    Setting, SramStatus, ThermalReadings, TroubleKind,
+};
 pub use host::{
     BlockedTask, BuddyZone, ClockSync, CpuReadings, CpuTimes, CpuTopology, EdacController, HostSample,
     HugepagePool, KernelLog, Limit, LimitReadings, LogEvent, MemInfo, MemoryReadings, NumaNode, Pressure,
@@ -27,9 +34,9 @@ pub use host::{
 pub use reading::{Absence, Absent, Outcome, Reading};
 pub use report::{NodeIdentity, Overall, Report, SCHEMA_VERSION, Summary};
 pub use sample::{Body, Domain, Failure, SAMPLE_VERSION, Sample};
-pub use signal::{HostSignals, Rate, Signals, StorageSignals};
+pub use signal::{GpuRates, GpuSignals, HostSignals, NvLinkRates, Rate, Signals, StorageSignals};
 pub use storage::{
     Backing, FileSystemKind, FileSystemSpace, FstabEntry, LinkReadings, MdArray, Mount, MountAnswer,
     MountPoint, NvmeController, SmartLog, StorageSample, WriteProbe,
 };
-pub use units::{Bytes, Celsius, Megahertz, Megatransfers, Percent};
+pub use units::{Bytes, Celsius, Megahertz, Megatransfers, Milliwatts, Percent};

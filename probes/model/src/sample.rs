@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Blame, Clock, HostSample, StorageSample};
+use crate::{Blame, Clock, GpuSample, HostSample, StorageSample};
 
 /// Version of the sample format.
 pub const SAMPLE_VERSION: u32 = 1;
@@ -16,19 +16,22 @@ pub const SAMPLE_VERSION: u32 = 1;
 pub enum Domain {
     /// Processors, memory, kernel.
     Host,
+    /// NVIDIA GPUs, their links and their driver.
+    Gpu,
     /// Mounts, drives, arrays.
     Storage,
 }
 
 impl Domain {
     /// Every domain, in the order in which people read them.
-    pub const ALL: [Self; 2] = [Self::Host, Self::Storage];
+    pub const ALL: [Self; 3] = [Self::Gpu, Self::Host, Self::Storage];
 }
 
 impl fmt::Display for Domain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Host => "host",
+            Self::Gpu => "gpu",
             Self::Storage => "storage",
         })
     }
@@ -51,6 +54,8 @@ pub struct Sample {
 pub enum Body {
     /// The host domain.
     Host(Box<HostSample>),
+    /// The gpu domain.
+    Gpu(Box<GpuSample>),
     /// The storage domain.
     Storage(Box<StorageSample>),
     /// A domain that could not be collected.
@@ -68,6 +73,7 @@ impl Body {
     pub const fn domain(&self) -> Domain {
         match self {
             Self::Host(_) => Domain::Host,
+            Self::Gpu(_) => Domain::Gpu,
             Self::Storage(_) => Domain::Storage,
             Self::Failed { domain, .. } => *domain,
         }

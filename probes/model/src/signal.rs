@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BlockedTask, Clock, Domain, Failure, HostSample, Percent, Reading, StorageSample};
+use crate::{BlockedTask, Clock, Domain, Failure, GpuSample, HostSample, Percent, Reading, StorageSample};
 
 /// How much a counter grew over a time, resets and wraps already taken care of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ impl fmt::Display for Rate {
 pub enum Signals<'a> {
     /// The host domain.
     Host(HostSignals<'a>),
+    /// The gpu domain.
+    Gpu(GpuSignals<'a>),
     /// The storage domain.
     Storage(StorageSignals<'a>),
     /// The domain could not be collected.
@@ -70,4 +72,37 @@ pub struct StorageSignals<'a> {
     pub now: &'a StorageSample,
     /// Media errors, in the order of `now.nvme`.
     pub media_errors: Vec<Reading<Rate>>,
+}
+
+/// Signals of the gpu domain.
+#[derive(Clone, Debug)]
+pub struct GpuSignals<'a> {
+    /// When the newest sample was taken.
+    pub clock: &'a Clock,
+    /// The newest values.
+    pub now: &'a GpuSample,
+    /// Rates of each GPU, in the order of `now.nvml`.
+    pub rates: Vec<GpuRates>,
+}
+
+/// Rates of one GPU's counters.
+#[derive(Clone, Debug)]
+pub struct GpuRates {
+    /// PCIe packets sent again.
+    pub replays: Reading<Rate>,
+    /// What held the clocks down in both samples: a set of bits.
+    pub held_by: Reading<u64>,
+    /// Its NVLinks, in the order of the readings.
+    pub nvlinks: Vec<NvLinkRates>,
+}
+
+/// Rates of one NVLink's error counters.
+#[derive(Clone, Debug)]
+pub struct NvLinkRates {
+    /// Frames sent again.
+    pub replays: Reading<Rate>,
+    /// Trainings.
+    pub recoveries: Reading<Rate>,
+    /// Wrong checksums.
+    pub crc_errors: Reading<Rate>,
 }

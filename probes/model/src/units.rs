@@ -93,6 +93,17 @@ impl fmt::Display for Celsius {
     }
 }
 
+/// A power, in milliwatts. Shown in watts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Milliwatts(pub u32);
+
+impl fmt::Display for Milliwatts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} W", (f64::from(self.0) / 100.0).round() / 10.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

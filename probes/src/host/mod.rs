@@ -2,15 +2,17 @@
 
 mod cpu;
 mod kernel;
-mod log;
 mod memory;
-mod processes;
+pub(crate) mod processes;
 mod spin;
 
 use plimsoll_judge::Data;
 use plimsoll_model::{HostSample, PressureReadings};
 
-use crate::{Asked, Machine, parse};
+use crate::{Asked, Machine, kernel_log, parse};
+
+/// Lines that are kept of what one rule finds about one device.
+const LOG_REPEATS_MAX: usize = 8;
 
 pub(crate) fn collect(machine: &Machine, data: &Data, asked: &Asked) -> HostSample {
     machine.step("processors (/sys/devices/system/cpu)");
@@ -36,7 +38,11 @@ pub(crate) fn collect(machine: &Machine, data: &Data, asked: &Asked) -> HostSamp
     let taint = machine.read("/proc/sys/kernel/tainted", parse::one_number);
     let rdma_devices = kernel::rdma_devices(machine);
     machine.step("the kernel's log (/dev/kmsg)");
-    let log = log::collect(machine, data, asked.admit_injected_log);
+    // A rule is told by its place in memory.
+    let log = kernel_log::collect(machine, asked.admit_injected_log, LOG_REPEATS_MAX, |line| {
+        data.log_rule(line)
+            .map(|rule| (std::ptr::from_ref(rule).addr(), rule.device(line).map(str::to_owned)))
+    });
     HostSample {
         cpu,
         memory,

@@ -15,10 +15,10 @@ const BLOCKED_MAX: usize = 256;
 const NAME_BYTES_MAX: usize = 15;
 
 /// The process list, or why there is none.
-pub(super) type List = Result<Vec<(u32, ProcessStat)>, Absent>;
+pub(crate) type List = Result<Vec<(u32, ProcessStat)>, Absent>;
 
 /// Reads every process's state. A process that goes meanwhile is no fault; one that is there and cannot be read is.
-pub(super) fn list(machine: &Machine) -> List {
+pub(crate) fn list(machine: &Machine) -> List {
     let mut processes = Vec::new();
     for name in machine.list("/proc")? {
         let Ok(pid) = name.parse::<u32>() else { continue };
@@ -93,7 +93,7 @@ pub(super) fn services(machine: &Machine, list: &List, names: &[String]) -> Vec<
 }
 
 /// Asks systemd's control groups first; where the service has none, looks for a process of its name.
-fn service(machine: &Machine, list: &List, named: &str) -> Reading<ServiceState> {
+pub(crate) fn service(machine: &Machine, list: &List, named: &str) -> Reading<ServiceState> {
     let list = match list {
         Ok(list) => list,
         Err(absent) => return machine.reading("/proc/*/stat", Err(absent.clone())),

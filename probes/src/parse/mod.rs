@@ -5,6 +5,7 @@ mod kernel;
 mod memory;
 mod mounts;
 mod nvme;
+mod pci;
 mod process;
 
 pub use cpu::{cpu_list, cpu_times, cpuinfo_mhz, khz};
@@ -14,7 +15,8 @@ pub use kernel::{
 pub use memory::{buddyinfo, hugepage_directory, hugepages_asked, meminfo, node_total, selected_word, swaps};
 pub use mounts::{MountLine, fstab, mountinfo, plain_path, space_answer};
 pub use nvme::{SMART_LOG_BYTES, link_speed, smart_log};
-pub use process::{ProcessLimits, ProcessStat, limits, process_stat};
+pub use pci::{hex, numa_node};
+pub use process::{ProcessLimits, ProcessStat, limits, process_stat, slurm_job, user_id};
 
 use std::str::FromStr;
 

@@ -58,3 +58,18 @@ pub fn limits(text: &str) -> Result<ProcessLimits, Absent> {
     };
     Ok(ProcessLimits { memlock: soft("Max locked memory")?, open_files: soft("Max open files")? })
 }
+/// The user that a process runs as: the first number of `Uid:` in `/proc/PID/status`.
+#[must_use]
+pub fn user_id(status: &str) -> Option<u32> {
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))?.split_ascii_whitespace().next()?.parse().ok()
+}
+
+/// The Slurm job that a process is part of, by its control group: `…/job_4711/step_0/…`.
+#[must_use]
+pub fn slurm_job(cgroup: &str) -> Option<String> {
+    let parts = cgroup.lines().flat_map(|line| line.split('/'));
+    let mut numbers = parts.filter_map(|part| part.strip_prefix("job_"));
+    numbers
+        .find(|id| !id.is_empty() && id.len() <= 20 && id.bytes().all(|b| b.is_ascii_digit()))
+        .map(str::to_owned)
+}

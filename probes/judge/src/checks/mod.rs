@@ -1,4 +1,5 @@
 //! The checks, by domain.
 
+pub(crate) mod gpu;
 pub(crate) mod host;
 pub(crate) mod storage;

@@ -1,8 +1,12 @@
 //! The kernel's log: the lines that some rule is about, and how far back it reaches.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    fs::File,
+    hash::Hash,
+    io::{BufRead as _, BufReader, Read as _},
+};
 
-use plimsoll_judge::Data;
 use plimsoll_model::{Absence, Absent, KernelLog, LogEvent, Reading};
 use rustix::{fs::OFlags, io::Errno};
 
@@ -12,10 +16,7 @@ use crate::{
 };
 
 const SOURCE: &str = "/dev/kmsg";
-/// Of the lines that one rule finds about one device the last are kept, so that no noisy drive displaces another's only
-/// line,
-const REPEATS_MAX: usize = 8;
-/// and of so many rules and devices.
+/// Of so many kinds of lines the last few are kept, so that no noisy device displaces another's only line.
 const KINDS_MAX: usize = 256;
 const TEXT_BYTES_MAX: usize = 512;
 /// Larger than any record of the kernel's.
@@ -23,10 +24,17 @@ const RECORD_BYTES_MAX: usize = 8192;
 /// Far more than the buffer holds: a writer that never stops must not hold us for ever.
 const RECORDS_MAX: u64 = 1 << 20;
 /// Largest log of a tree.
-const TREE_LOG_BYTES_MAX: usize = 64 << 20;
+const TREE_LOG_BYTES_MAX: u64 = 256 << 20;
 
-pub(super) fn collect(machine: &Machine, data: &Data, admit_injected: bool) -> Reading<KernelLog> {
-    let mut log = Collected { data, admit_injected, events: HashMap::new(), log: empty() };
+/// Reads the kernel's log. `kind` says of a line which kind it is of, if it is of any; of each kind the last `repeats`
+/// lines are kept.
+pub(crate) fn collect<K: Hash + Eq>(
+    machine: &Machine,
+    admit_injected: bool,
+    repeats: usize,
+    kind: impl Fn(&str) -> Option<K>,
+) -> Reading<KernelLog> {
+    let mut log = Collected { kind, admit_injected, repeats, events: HashMap::new(), log: empty() };
     if !machine.exists(SOURCE) {
         let detail = "there is none here, as in most containers; run Plimsoll on the node itself, or give it /dev/kmsg";
         return machine.reading(SOURCE, Err(Absent::new(Absence::NotAsked, detail)));
@@ -39,15 +47,15 @@ const fn empty() -> KernelLog {
     KernelLog { records: 0, first_seq: None, first_us: None, events: Vec::new(), events_lost: 0 }
 }
 
-struct Collected<'a> {
-    data: &'a Data,
+struct Collected<K, F> {
+    kind: F,
     admit_injected: bool,
-    /// By the rule, which is told by its place in memory, and the device.
-    events: HashMap<(usize, Option<String>), VecDeque<LogEvent>>,
+    repeats: usize,
+    events: HashMap<K, VecDeque<LogEvent>>,
     log: KernelLog,
 }
 
-impl Collected<'_> {
+impl<K: Hash + Eq, F: Fn(&str) -> Option<K>> Collected<K, F> {
     fn add(&mut self, record: &str) -> Result<(), Absent> {
         let record = parse::kmsg_record(record)?;
         self.log.records += 1;
@@ -55,14 +63,13 @@ impl Collected<'_> {
         self.log.first_us.get_or_insert(record.at_us);
         let admitted = record.facility == FACILITY_KERNEL || self.admit_injected;
         let text = parse::clip(record.text, TEXT_BYTES_MAX);
-        let Some(rule) = self.data.log_rule(text).filter(|_| admitted) else { return Ok(()) };
-        let kind = (std::ptr::from_ref(rule).addr(), rule.device(text).map(str::to_owned));
+        let Some(kind) = (self.kind)(text).filter(|_| admitted) else { return Ok(()) };
         if !self.events.contains_key(&kind) && self.events.len() == KINDS_MAX {
             self.log.events_lost += 1;
             return Ok(());
         }
         let events = self.events.entry(kind).or_default();
-        if events.len() == REPEATS_MAX {
+        if events.len() == self.repeats {
             events.pop_front();
         }
         events.push_back(LogEvent { seq: record.seq, at_us: record.at_us, text: text.to_owned() });
@@ -79,7 +86,10 @@ impl Collected<'_> {
     }
 }
 
-fn live(machine: &Machine, log: &mut Collected<'_>) -> Result<(), Absent> {
+fn live<K: Hash + Eq>(
+    machine: &Machine,
+    log: &mut Collected<K, impl Fn(&str) -> Option<K>>,
+) -> Result<(), Absent> {
     let file = machine.open(SOURCE.as_bytes(), OFlags::RDONLY | OFlags::NONBLOCK)?;
     let mut record = vec![0_u8; RECORD_BYTES_MAX];
     for _ in 0..RECORDS_MAX {
@@ -96,14 +106,33 @@ fn live(machine: &Machine, log: &mut Collected<'_>) -> Result<(), Absent> {
 
 /// In a tree the log is a file with a record a line. Its last line may have been cut; any other that is no record
 /// means that this is no log.
-fn tree(machine: &Machine, log: &mut Collected<'_>) -> Result<(), Absent> {
-    let bytes = machine.bytes(SOURCE, TREE_LOG_BYTES_MAX)?;
-    let text = String::from_utf8_lossy(&bytes);
-    for line in text.split_inclusive('\n') {
-        match log.add(line.trim_end_matches('\n')) {
-            Err(absent) if line.ends_with('\n') && !line.starts_with(' ') => return Err(absent),
+fn tree<K: Hash + Eq>(
+    machine: &Machine,
+    log: &mut Collected<K, impl Fn(&str) -> Option<K>>,
+) -> Result<(), Absent> {
+    let file = machine.open_file(SOURCE)?;
+    let mut file = BufReader::with_capacity(256 << 10, File::from(file).take(TREE_LOG_BYTES_MAX));
+    let mut line = Vec::new();
+    let mut bytes = 0;
+    loop {
+        line.clear();
+        let mut whole = (&mut file).take(RECORD_BYTES_MAX as u64);
+        let count = whole.read_until(b'\n', &mut line);
+        let count = count.map_err(|error| Absent::new(Absence::Unreadable, error.to_string()))?;
+        bytes += count as u64;
+        if count == 0 && bytes >= TREE_LOG_BYTES_MAX {
+            return Err(Absent::new(
+                Absence::TooLarge,
+                format!("larger than {} MiB", TREE_LOG_BYTES_MAX >> 20),
+            ));
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy(&line);
+        match log.add(text.trim_end_matches('\n')) {
+            Err(absent) if text.ends_with('\n') && !text.starts_with(' ') => return Err(absent),
             _ => {}
         }
     }
-    Ok(())
 }

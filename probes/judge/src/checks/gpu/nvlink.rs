@@ -1,0 +1,182 @@
+//! The links between GPUs.
+
+use plimsoll_model::{Action, ClearsBy, Domain, GpuReadings, NvLink, Origin, Rate, Reading, SkipWhy};
+
+use super::{Peers, draft, peers, rule};
+use crate::{
+    check::{Check, Judge},
+    context::{GpuContext, One},
+    draft::{Draft, Judged, Verdicted},
+};
+
+pub(super) static CHECKS: [Check; 3] = [
+    Check {
+        id: "gpu.nvlink.active",
+        domain: Domain::Gpu,
+        asks: "Are all of the GPU's NVLinks up?",
+        reads: &["nvmlDeviceGetNvLinkState"],
+        compares: "`gpu.nvlinks` from the configuration, else what a GPU of this model has (on nodes with two or more), else the other GPUs, else the GPU's other links",
+        verdicts: "Fails when fewer are up. Skipped where a GPU has none, or none is up on any and nobody says otherwise.",
+        why: "A collective operation is as fast as its slowest link; a GPU that lost one slows all of them down.",
+        clears_by: ClearsBy::GoodReading,
+        action: Action::ResetGpu,
+        advice: "see `gpu.fabric.manager` and `gpu.xid` first; reset all GPUs of the fabric, and have seating and cables checked if the link stays down",
+        judge: Judge::EachGpu(active),
+    },
+    Check {
+        id: "gpu.nvlink.version",
+        domain: Domain::Gpu,
+        asks: "Are the NVLinks of all GPUs of one generation?",
+        reads: &["nvmlDeviceGetNvLinkVersion"],
+        compares: "the other GPUs",
+        verdicts: "Warns when one differs.",
+        why: "Another generation means another board, or a link that was trained badly.",
+        clears_by: ClearsBy::GoodReading,
+        action: Action::Diagnose,
+        advice: "see whether the GPU is of the right model (`gpu.same.model`); reset it",
+        judge: Judge::EachGpu(version),
+    },
+    Check {
+        id: "gpu.nvlink.errors",
+        domain: Domain::Gpu,
+        asks: "Are the GPU's NVLinks free of errors right now?",
+        reads: &["nvmlDeviceGetNvLinkErrorCounter, twice"],
+        compares: "no growth of replays and recoveries, and CRC errors up to nvlink_crc_per_second_max; counts of the past fail nothing",
+        verdicts: "Fails on any replay or recovery, and above the rate of CRC errors. Warns on a few CRC errors.",
+        why: "A noisy link sends everything twice, and goes down before long.",
+        clears_by: ClearsBy::GoodReading,
+        action: Action::ResetGpu,
+        advice: "reset all GPUs of the fabric; have seating and cables checked if it comes back",
+        judge: Judge::EachGpu(errors),
+    },
+];
+
+/// The links, or the judgement that there are none.
+fn links<'o>(draft: &mut Draft, one: One<'o>) -> Result<&'o [NvLink], Box<Judged>> {
+    let links = draft.need("NVLinks", &one.now.nvlinks, |links| links.len().to_string())?;
+    if links.is_empty() {
+        return Err(Box::new(draft.clone().skip(SkipWhy::NotSupported, "this GPU has no NVLink")));
+    }
+    Ok(links)
+}
+
+fn up(gpu: &GpuReadings) -> Option<u32> {
+    let states: Option<Vec<bool>> = gpu.nvlinks.ok()?.iter().map(|link| link.active.ok().copied()).collect();
+    u32::try_from(states?.into_iter().filter(|active| *active).count()).ok()
+}
+
+fn active(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
+    let mut draft = draft();
+    let links = match (links(&mut draft, one), context.config.gpu.nvlinks) {
+        // A GPU that tells of no link is at fault where the operator expects some.
+        (Err(early), Some(wanted)) if wanted > 0 && !early.verdict.is_problem() => {
+            draft.expect(format!("{wanted} up"), context.config.origin());
+            return Ok(draft.fail("this GPU has no NVLink"));
+        }
+        (links, _) => links?,
+    };
+    let mut down = Vec::new();
+    let mut up_here = 0;
+    for link in links {
+        if *draft.need(&format!("link {}", link.link), &link.active, |on| {
+            if *on { "up" } else { "down" }.to_owned()
+        })? {
+            up_here += 1;
+        } else {
+            down.push(link.link.to_string());
+        }
+    }
+    let model = one
+        .now
+        .identity
+        .name
+        .ok()
+        .and_then(|name| context.data.gpu_model(name))
+        .filter(|_| one.all.len() > 1);
+    let all = u32::try_from(links.len()).unwrap_or(u32::MAX);
+    let (wanted, origin) = match (context.config.gpu.nvlinks, model, peers(one.all, up)) {
+        (Some(wanted), _, _) => (wanted, context.config.origin()),
+        (None, Some(model), _) => (model.nvlinks, rule(&model.source)),
+        (None, None, Peers::Most(most, count)) if most > 0 => {
+            (most.max(if up_here > 0 { all } else { 0 }), Origin::Peers { count })
+        }
+        _ if up_here > 0 => (all, rule("a GPU's links are up together")),
+        _ => {
+            return Ok(draft
+                .skip(SkipWhy::NothingToCompareWith, format!("none of {all} is up, as on the other GPUs")));
+        }
+    };
+    draft.expect(format!("{wanted} up"), origin);
+    let is = if down.is_empty() {
+        format!("{up_here} up")
+    } else {
+        format!("{up_here} up; down: {}", down.join(", "))
+    };
+    Ok(if up_here < wanted { draft.fail(is) } else { draft.pass(is) })
+}
+
+fn version(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
+    let mut draft = draft();
+    let links = links(&mut draft, one)?;
+    let mut versions = Vec::new();
+    for link in links.iter().filter(|link| link.active.ok() == Some(&true)) {
+        let version = *draft.need(&format!("link {}", link.link), &link.version, ToString::to_string)?;
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+    if let Some(absent) = links.iter().find(|link| link.active.ok().is_none()) {
+        draft.need(&format!("link {}", absent.link), &absent.active, ToString::to_string)?;
+    }
+    let Some(first) = versions.first() else {
+        return Ok(draft.skip(SkipWhy::NotPresent, "no link is up"));
+    };
+    if versions.len() > 1 {
+        let told: Vec<String> = versions.iter().map(u32::to_string).collect();
+        draft.expect("one version", rule("a GPU's links are of one generation"));
+        return Ok(draft.warn(format!("versions {}", told.join(" and "))));
+    }
+    let of = |gpu: &GpuReadings| gpu.nvlinks.ok()?.iter().find_map(|link| link.version.ok().copied());
+    Ok(super::like_the_others(draft, one, first, of))
+}
+
+fn errors(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
+    let mut draft = draft();
+    let links = links(&mut draft, one)?;
+    let (crc_max, origin) = context.limit("nvlink_crc_per_second_max");
+    draft.expect("no replay, no recovery, few CRC errors", origin);
+    let mut bad = Vec::new();
+    let mut noisy = Vec::new();
+    for (link, rates) in links.iter().zip(&one.rates.nvlinks) {
+        if *draft.need(&format!("link {}", link.link), &link.active, |on| {
+            if *on { "up" } else { "down" }.to_owned()
+        })? {
+            let mut rate = |what: &str, reading: &Reading<Rate>| {
+                draft.need(&format!("link {} {what}", link.link), reading, ToString::to_string).copied()
+            };
+            let replays = rate("replays", &rates.replays)?;
+            let recoveries = rate("recoveries", &rates.recoveries)?;
+            let crc = rate("CRC errors", &rates.crc_errors)?;
+            let told = format!(
+                "link {}: {} replays, {} recoveries, {} CRC errors in {} ms",
+                link.link, replays.delta, recoveries.delta, crc.delta, crc.over_ms
+            );
+            if replays.delta > 0 || recoveries.delta > 0 || crc.per_second() > crc_max {
+                bad.push(told);
+            } else if crc.delta > 0 {
+                noisy.push(told);
+            }
+        }
+    }
+    Ok(if !bad.is_empty() {
+        draft.fail(bad.join("; "))
+    } else if !noisy.is_empty() {
+        draft
+            .warn(noisy.join("; "))
+            .advise(Action::Watch, "watch it; few CRC errors are corrected and cost little")
+    } else if links.iter().all(|link| link.active.ok() == Some(&false)) {
+        draft.skip(SkipWhy::NotPresent, "no link is up")
+    } else {
+        draft.pass("no errors between the two readings")
+    })
+}

@@ -1,0 +1,107 @@
+//! Errors of GPUs and NVSwitches that the log has told of, all lines of one code and device together.
+
+use std::collections::BTreeSet;
+
+use plimsoll_model::{KernelLog, PciAddress, ProcessOwner};
+use serde::{Deserialize, Serialize};
+
+use super::{GpuEvent, gpu_line};
+
+const FAULTS_MAX: usize = 512;
+const CAUSERS_MAX: usize = 64;
+const TIMES_MAX: usize = 64;
+
+/// What the log has told of so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct GpuFaults {
+    next_seq: u64,
+    faults: Vec<GpuFault>,
+    /// Codes and devices that did not fit.
+    pub(crate) dropped: u64,
+}
+
+/// All lines of one code about one device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct GpuFault {
+    pub(crate) event: GpuEvent,
+    /// Absent for the few forms of lines that name no device.
+    pub(crate) address: Option<PciAddress>,
+    pub(crate) count: u64,
+    pub(crate) last_us: u64,
+    pub(crate) last_seq: u64,
+    /// The last line, and what it says after the code.
+    pub(crate) last_text: String,
+    /// When the last few were, in microseconds after boot, and who met them.
+    pub(crate) times: Vec<(u64, Option<String>)>,
+}
+
+impl GpuFault {
+    /// Errors since `since_us` after boot.
+    pub(crate) fn count_since(&self, since_us: u64) -> u64 {
+        let kept = self.times.iter().filter(|(at, _)| *at >= since_us).count() as u64;
+        // Those that are no longer kept are older than the oldest kept one.
+        if self.times.first().is_some_and(|(oldest, _)| *oldest >= since_us) { self.count } else { kept }
+    }
+
+    /// Distinct jobs, or programs where no job is known, that met it since then.
+    pub(crate) fn causers_since(&self, since_us: u64) -> BTreeSet<&str> {
+        let recent = self.times.iter().filter(|(at, _)| *at >= since_us);
+        recent.filter_map(|(_, who)| who.as_deref()).take(CAUSERS_MAX).collect()
+    }
+
+    /// What the last line says after the code.
+    pub(crate) fn detail(&self) -> &str {
+        gpu_line(&self.last_text).map_or("", |line| line.detail)
+    }
+}
+
+impl GpuFaults {
+    /// Takes in lines, each once per boot and sequence number.
+    pub(crate) fn absorb(&mut self, log: &KernelLog, owners: &[ProcessOwner]) {
+        let next_seq = self.next_seq;
+        for event in log.events.iter().filter(|event| event.seq >= next_seq) {
+            let Some(line) = gpu_line(&event.text) else { continue };
+            let who = line.process.map(|(pid, name)| {
+                let owner = owners.iter().find(|owner| owner.pid == pid);
+                match owner.and_then(|owner| owner.job.as_deref()) {
+                    Some(job) => format!("job {job}"),
+                    None => match owner.and_then(|owner| owner.user) {
+                        Some(user) => format!("{name} (pid {pid}, user {user})"),
+                        None => format!("{name} (pid {pid})"),
+                    },
+                }
+            });
+            let same = |fault: &&mut GpuFault| fault.event == line.event && fault.address == line.address;
+            let full = self.faults.len() == FAULTS_MAX;
+            match self.faults.iter_mut().find(same) {
+                Some(fault) => {
+                    fault.count = fault.count.saturating_add(1);
+                    fault.last_us = event.at_us;
+                    fault.last_seq = event.seq;
+                    fault.last_text.clone_from(&event.text);
+                    if fault.times.len() == TIMES_MAX {
+                        fault.times.remove(0);
+                    }
+                    fault.times.push((event.at_us, who));
+                }
+                None if full => self.dropped += 1,
+                None => self.faults.push(GpuFault {
+                    event: line.event,
+                    address: line.address.clone(),
+                    count: 1,
+                    last_us: event.at_us,
+                    last_seq: event.seq,
+                    last_text: event.text.clone(),
+                    times: vec![(event.at_us, who)],
+                }),
+            }
+        }
+        if let Some(last) = log.events.last() {
+            self.next_seq = self.next_seq.max(last.seq.saturating_add(1));
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &GpuFault> {
+        self.faults.iter()
+    }
+}
