@@ -145,7 +145,9 @@ impl Node {
             }
             assert!(found, "{name}: {key} stands for nothing that its base has");
         }
-        for (key, verdict) in of_one {
+        let (of_each, of_one): (Vec<_>, Vec<_>) =
+            of_one.into_iter().partition(|(key, _)| key.ends_with(" each"));
+        for (key, verdict) in of_each.into_iter().chain(of_one) {
             let keys = match key.strip_suffix(" each") {
                 Some(check) => each.iter().map(|device| format!("{check} {device}")).collect(),
                 None => vec![key.clone()],

@@ -2,7 +2,7 @@
 
 use plimsoll_model::{Action, ClearsBy, Domain, GpuReadings, Reading};
 
-use super::{Peers, draft, like_the_others, peers, rule};
+use super::{Peers, draft, like_the_others, peers, rule, same_model};
 use crate::{
     check::{Check, Judge},
     context::{GpuContext, One},
@@ -109,10 +109,8 @@ fn firmware(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
         }
         let mine = draft.need(what, reading, Clone::clone)?;
         told.push(format!("{what} {mine}"));
-        let same_model = |gpu: &GpuReadings| {
-            (gpu.identity.name.ok() == one.now.identity.name.ok()).then(|| of(gpu).ok().cloned())?
-        };
-        match peers(one.all, same_model) {
+        let of_model = |gpu: &GpuReadings| same_model(one, gpu).then(|| of(gpu).ok().cloned())?;
+        match peers(one.all, of_model) {
             Peers::None => {}
             Peers::Most(most, count) => {
                 compared = Some(count);

@@ -277,8 +277,15 @@ impl Log<'_> {
         let now = gpu.and_then(|gpu| gpu.recovery.action.ok()).copied();
         let reset = gpu.and_then(|gpu| gpu.recovery.reset_required.ok()).copied();
         let silent = gpu.is_none_or(|gpu| super::driver::silence(gpu).is_some());
-        let quiet =
-            now == Some(RecoveryAction::None) && reset != Some(true) && pending == Some(false) && !silent;
+        // Of its links the driver says nothing there; they themselves do.
+        let of_links = matches!(weighed.fault.event, GpuEvent::Xid(74 | 144..=150));
+        let links = gpu.and_then(|gpu| gpu.nvlinks.ok());
+        let links_up = links.is_some_and(|links| links.iter().all(|link| link.active.ok() == Some(&true)));
+        let quiet = now == Some(RecoveryAction::None)
+            && reset != Some(true)
+            && pending == Some(false)
+            && !silent
+            && (!of_links || links_up);
         if said_over && quiet {
             return None;
         }

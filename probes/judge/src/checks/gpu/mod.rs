@@ -188,6 +188,14 @@ fn peers<T: PartialEq>(all: &[GpuReadings], of: impl Fn(&GpuReadings) -> Option<
     }
 }
 
+/// Whether a GPU is to be compared with this one: not when both say who they are, and are different.
+fn same_model(one: One<'_>, other: &GpuReadings) -> bool {
+    match (one.now.identity.name.ok(), other.identity.name.ok()) {
+        (Some(mine), Some(others)) => mine == others,
+        _ => true,
+    }
+}
+
 /// Ends by comparing with the others: another value than most have is a warning.
 fn like_the_others<T: PartialEq + Display>(
     mut draft: Draft,

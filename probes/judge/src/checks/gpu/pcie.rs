@@ -2,7 +2,7 @@
 
 use plimsoll_model::{Action, ClearsBy, Domain, GpuReadings, Origin, SkipWhy};
 
-use super::{Peers, busy, draft, peers, rule};
+use super::{Peers, busy, draft, peers, rule, same_model};
 use crate::{
     check::{Check, Judge},
     context::{GpuContext, One},
@@ -61,9 +61,7 @@ fn width(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let mut draft = draft();
     let width = *draft.need("lanes", &one.now.pcie.width, |lanes| format!("x{lanes}"))?;
     let most = *draft.need("lanes at most", &one.now.pcie.width_max, |lanes| format!("x{lanes}"))?;
-    let of = |gpu: &GpuReadings| {
-        (gpu.identity.name.ok() == one.now.identity.name.ok()).then(|| gpu.pcie.width.ok().copied())?
-    };
+    let of = |gpu: &GpuReadings| same_model(one, gpu).then(|| gpu.pcie.width.ok().copied())?;
     let (wanted, origin) = match peers(one.all, of) {
         // All of them may sit in narrow slots by design.
         Peers::Most(common, count) => (common, Origin::Peers { count }),

@@ -2,7 +2,7 @@
 
 use plimsoll_model::{Action, Celsius, ClearsBy, Domain, GpuReadings, Origin, Reading, SkipWhy};
 
-use super::{Peers, busy, draft, peers, rule};
+use super::{Peers, busy, draft, peers, rule, same_model};
 use crate::{
     check::{Check, Judge},
     context::{GpuContext, One},
@@ -209,9 +209,7 @@ fn clocks(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
 fn power_limit(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let mut draft = draft();
     let limit = *draft.need("power limit", &one.now.power.limit, ToString::to_string)?;
-    let of = |gpu: &GpuReadings| {
-        (gpu.identity.name.ok() == one.now.identity.name.ok()).then(|| gpu.power.limit.ok().copied())?
-    };
+    let of = |gpu: &GpuReadings| same_model(one, gpu).then(|| gpu.power.limit.ok().copied())?;
     let (wanted, origin) = match peers(one.all, of) {
         Peers::Most(most, count) => (most, Origin::Peers { count }),
         Peers::None | Peers::Split(_) => {
