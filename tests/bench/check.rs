@@ -2,11 +2,19 @@
 
 use std::{
     fs,
+    path::PathBuf,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use plimsoll_tests::{freezer::Freezer, plimsoll, processes::children};
+use plimsoll_tests::{
+    freezer::Freezer,
+    node::Node,
+    nvml::{FakeNvml, say},
+    plimsoll,
+    processes::children,
+    tree::Tree,
+};
 
 use crate::figure::Figure;
 
@@ -15,6 +23,8 @@ const RUNS: u32 = 11;
 pub(crate) fn figures() -> Vec<Figure> {
     let mut figures = vec![
         Figure::measure("check_cold_ms", "ms", None, RUNS, || milliseconds(check(&[]))),
+        eight_gpus(),
+        hung_nvml(),
         Figure::measure("check_pss_mib", "MiB", Some(40.0), RUNS, peak_pss_mib),
     ];
     match Freezer::new() {
@@ -38,6 +48,47 @@ fn check(arguments: &[&str]) -> Duration {
     let began = Instant::now();
     start(arguments).wait().expect("it ends");
     began.elapsed()
+}
+
+/// A node with eight GPUs that the fake library answers for.
+struct GpuNode {
+    tree: Tree,
+    library: FakeNvml,
+}
+
+const GPU_NODE: &str = "gpu-healthy";
+
+impl GpuNode {
+    fn new() -> Self {
+        Self { tree: Node::named(GPU_NODE).tree(GPU_NODE), library: FakeNvml::new() }
+    }
+
+    fn check(&self, scenario: &[PathBuf], arguments: &[&str]) -> Duration {
+        let mut command = plimsoll();
+        command.args(["check", "--sysroot", self.tree.arg()]).args(arguments);
+        say(&mut command, &self.library, scenario).stdout(Stdio::null()).stderr(Stdio::null());
+        let began = Instant::now();
+        command.status().expect("the binary ends");
+        began.elapsed()
+    }
+}
+
+/// The whole command on a node with eight GPUs: host, storage and GPUs, all read twice.
+fn eight_gpus() -> Figure {
+    let node = GpuNode::new();
+    let scenario = Node::named(GPU_NODE).scenario(GPU_NODE);
+    Figure::measure("check_8gpu_ms", "ms", Some(250.0), RUNS, || milliseconds(node.check(&scenario, &[])))
+}
+
+/// The same when no call of the library returns, less the time that it was given.
+fn hung_nvml() -> Figure {
+    const BUDGET: Duration = Duration::from_secs(2);
+    let node = GpuNode::new();
+    let mut scenario = Node::named(GPU_NODE).scenario(GPU_NODE);
+    scenario.push(node.library.scenario("faults = { \"*\" = { hang = true } }\n"));
+    Figure::measure("check_hung_nvml_over_deadline_ms", "ms", Some(200.0), RUNS, || {
+        milliseconds(node.check(&scenario, &["--budget", "2s"])) - milliseconds(BUDGET)
+    })
 }
 
 /// The whole command beside a mount that does not answer, less the time that it was given. Each run freezes anew, so

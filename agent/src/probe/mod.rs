@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use plimsoll_judge::Data;
+use plimsoll_judge::{Data, DataError};
 use plimsoll_probes::{
     Machine,
     gpu::nvml,
@@ -71,18 +71,16 @@ pub(crate) fn run(order: &str, sysroot: Option<&OsStr>) -> ExitCode {
         },
     }
     .telling(on_step);
-    let data = match Data::built_in() {
-        Ok(data) => data,
+    match collect(&order, &machine, &pipe, began) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tell(&pipe, &Message::Bug(error.to_string()));
-            return ExitCode::from(3);
+            ExitCode::from(3)
         }
-    };
-    collect(&order, &machine, &data, &pipe, began);
-    ExitCode::SUCCESS
+    }
 }
 
-fn collect(order: &Order, machine: &Machine, data: &Data, pipe: &Pipe, began: Instant) {
+fn collect(order: &Order, machine: &Machine, pipe: &Pipe, began: Instant) -> Result<(), DataError> {
     let twice = |sample: &dyn Fn() -> plimsoll_model::Sample| {
         tell(pipe, &Message::Sample(Box::new(sample())));
         machine.step(STEP_BETWEEN);
@@ -90,7 +88,10 @@ fn collect(order: &Order, machine: &Machine, data: &Data, pipe: &Pipe, began: In
         tell(pipe, &Message::Sample(Box::new(sample())));
     };
     match &order.task {
-        Task::Host => twice(&|| sample_host(machine, data, &order.asked)),
+        Task::Host => {
+            let data = Data::built_in()?;
+            twice(&|| sample_host(machine, &data, &order.asked));
+        }
         Task::Gpu => twice(&|| sample_gpu(machine, &order.asked)),
         Task::Nvml(library) => {
             // A call that hangs is named by us, while there is time for it.
@@ -100,7 +101,10 @@ fn collect(order: &Order, machine: &Machine, data: &Data, pipe: &Pipe, began: In
             // The library's own threads and exit handlers may hang as its calls do.
             watcher::leave();
         }
-        Task::Storage => twice(&|| sample_storage(machine, data)),
+        Task::Storage => {
+            let data = Data::built_in()?;
+            twice(&|| sample_storage(machine, &data));
+        }
         Task::Mount(point) => tell(pipe, &Message::Mount(Box::new(ask_mount(machine, point)))),
         Task::Drive(name) => tell(pipe, &Message::Drive(Box::new(ask_drive(machine, name)))),
         Task::Setup(config) => {
@@ -111,6 +115,7 @@ fn collect(order: &Order, machine: &Machine, data: &Data, pipe: &Pipe, began: In
             tell(pipe, &Message::Setup(Box::new(Setup { config, hostname })));
         }
     }
+    Ok(())
 }
 
 fn ask_drive(machine: &Machine, name: &str) -> DriveAnswer {

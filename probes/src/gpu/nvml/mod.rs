@@ -140,7 +140,6 @@ impl Worker {
         let asking = Arc::clone(&worker.asking);
         let run = move || {
             for second in [false, true] {
-                let at = Instant::now();
                 let readings = read(nvml, index, began, &asking, |so_far| {
                     *known.lock().unwrap_or_else(PoisonError::into_inner) = (second, so_far.clone());
                 });
@@ -148,7 +147,7 @@ impl Worker {
                     return;
                 }
                 if !second {
-                    thread::sleep(gap.saturating_sub(at.elapsed()));
+                    thread::sleep(gap);
                 }
             }
         };
