@@ -29,6 +29,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) sysroot: Option<OsString>,
     /// The driver's library, when it is not the system's.
     pub(crate) nvml: Option<String>,
+    pub(crate) topology: bool,
     pub(crate) admit_injected_log: bool,
 }
 
@@ -167,6 +168,7 @@ fn domain_jobs(wanted: &Wanted<'_>, domain: Domain) -> Vec<Job> {
     let asked = Asked {
         services: wanted.config.host.services.clone(),
         admit_injected_log: wanted.admit_injected_log,
+        topology: wanted.topology,
     };
     let task = match domain {
         Domain::Host => Task::Host,

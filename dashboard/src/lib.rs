@@ -8,5 +8,5 @@ pub use clean::clean;
 
 pub use check::{
     Style, check_list, check_list_json, explanation, json, junit, nagios, schema, sxid_explanation, table,
-    xid_explanation,
+    topology, topology_json, xid_explanation,
 };

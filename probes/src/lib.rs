@@ -21,6 +21,8 @@ use plimsoll_model::{Body, SAMPLE_VERSION, Sample};
 pub struct Asked {
     /// Services to look for, by unit or process name.
     pub services: Vec<String>,
+    /// What sits near what.
+    pub topology: bool,
     /// Count log lines that a process wrote into the kernel's log as if the kernel had. For tests.
     pub admit_injected_log: bool,
 }

@@ -9,12 +9,15 @@ use std::{
 use anyhow::anyhow;
 use clap::Args;
 use jiff::Timestamp;
-use plimsoll_dashboard::{Style, check_list, check_list_json, json, junit, nagios, table};
+use plimsoll_dashboard::{
+    Style, check_list, check_list_json, json, junit, nagios, table, topology, topology_json,
+};
 use plimsoll_judge::{
     BUDGET_ACCEPTED, Data, Policy, State, checks, decide, nearest, observe, parse_budget, select,
 };
 use plimsoll_model::{
-    Clock, Exit, Finding, NagiosExit, NodeIdentity, Overall, Report, SCHEMA_VERSION, SinceBoot, Summary,
+    Body, Clock, Domain, Exit, Finding, NagiosExit, NodeIdentity, Overall, Report, SCHEMA_VERSION, SinceBoot,
+    Summary,
 };
 
 use super::{VerbError, print};
@@ -50,6 +53,9 @@ pub(crate) struct Arguments {
     /// List the checks and judge nothing
     #[arg(long, conflicts_with_all = ["all", "junit", "nagios"])]
     list: bool,
+    /// Show which GPUs, network devices, drives and cores share a PCIe switch or NUMA node, and judge nothing
+    #[arg(long, conflicts_with_all = ["all", "junit", "nagios", "list", "only"])]
+    topology: bool,
     /// Judge only these: a check, or the beginning of names (`storage.mount`); may be repeated or separated by commas
     #[arg(long, value_name = "CHECK", value_delimiter = ',')]
     only: Vec<String>,
@@ -121,20 +127,28 @@ fn judge_node(arguments: &Arguments) -> Result<u8, VerbError> {
         VerbError::usage(anyhow!("{place}{error}"))
     })?;
     let budget = arguments.budget.or(config.check.budget).unwrap_or(BUDGET);
-    let domains = checks()
-        .filter(|check| only.as_ref().is_none_or(|only| only.contains(check.id)))
-        .map(|check| check.domain)
-        .collect();
+    let domains = if arguments.topology {
+        [Domain::Gpu].into()
+    } else {
+        checks()
+            .filter(|check| only.as_ref().is_none_or(|only| only.contains(check.id)))
+            .map(|check| check.domain)
+            .collect()
+    };
     let wanted = Wanted {
         domains,
         config: &config,
         data: &data,
         sysroot,
         nvml: library(arguments)?,
+        topology: arguments.topology,
         admit_injected_log: arguments.admit_injected_log,
     };
     let collected = collect(&wanted, deadline(budget), &interrupts);
     interrupts.release();
+    if arguments.topology {
+        return show_topology(arguments, &collected);
+    }
     let policy = Policy { config: &config, data: &data, only: only.as_ref() };
     let sysroot = arguments.sysroot.as_ref().map(|path| path.display().to_string());
     let report = judge(
@@ -160,6 +174,34 @@ pub(super) fn named_config(config: Option<&Path>) -> Result<Option<String>, Verb
             Err(VerbError::usage(anyhow!("the configuration's path {} is not UTF-8", path.display())))
         }
     }
+}
+
+fn show_topology(arguments: &Arguments, collected: &Collected) -> Result<u8, VerbError> {
+    let Some(pair) = collected.samples.first() else {
+        return Err(VerbError::own(anyhow!("nothing was collected")));
+    };
+    let untold = |reason: &str| VerbError::own(anyhow!("cannot tell what sits near what: {reason}"));
+    let gpu = match &pair.second.body {
+        Body::Gpu(gpu) => gpu,
+        Body::Failed { failure, .. } => return Err(untold(&failure.reason)),
+        _ => return Err(untold("another domain answered")),
+    };
+    let reading = gpu.topology.as_ref().ok_or_else(|| untold("it was not read"))?;
+    let mut found =
+        reading.get().map_err(|absent| untold(&format!("{}: {}", reading.source, absent.detail)))?.clone();
+    for known in gpu.nvml.ok().map_or(&[][..], |nvml| nvml.gpus.as_slice()) {
+        let device = found.devices.iter_mut().find(|device| Some(&device.address) == known.address.ok());
+        if let Some(device) = device {
+            device.names.push(format!("GPU {}", known.index));
+            device.names.extend(known.identity.name.ok().cloned());
+        }
+    }
+    print::result(&if arguments.json {
+        topology_json(&found).map_err(VerbError::own)?
+    } else {
+        topology(&found)
+    })?;
+    Ok(Exit::Fit.code())
 }
 
 /// The library that was named on the command line, as an absolute path.

@@ -5,6 +5,7 @@ mod json;
 mod junit;
 mod nagios;
 mod table;
+mod topology;
 mod words;
 
 pub use explain::{check_list, check_list_json, explanation, sxid_explanation, xid_explanation};
@@ -12,3 +13,4 @@ pub use json::{json, schema};
 pub use junit::junit;
 pub use nagios::nagios;
 pub use table::{Style, table};
+pub use topology::{topology, topology_json};

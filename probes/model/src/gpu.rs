@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Celsius, KernelLog, Megahertz, Milliwatts, Percent, Reading, ServiceState};
+use crate::{Bytes, Celsius, KernelLog, Megahertz, Milliwatts, Percent, Reading, ServiceState, Topology};
 
 /// All readings of the gpu domain at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +22,8 @@ pub struct GpuSample {
     pub owners: Vec<ProcessOwner>,
     /// What the driver's library says.
     pub nvml: Reading<NvmlSample>,
+    /// What sits near what; only when it was asked for.
+    pub topology: Option<Reading<Topology>>,
 }
 
 /// To whom a process belongs.
@@ -48,7 +51,7 @@ pub struct PciGpu {
 }
 
 /// A PCI address with its domain: `0000:53:00.0`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct PciAddress(String);
 

@@ -13,6 +13,7 @@ mod report;
 mod sample;
 mod signal;
 mod storage;
+mod topology;
 mod units;
 
 pub use clock::{BootId, Clock, SinceBoot};
@@ -39,4 +40,5 @@ pub use storage::{
     Backing, FileSystemKind, FileSystemSpace, FstabEntry, LinkReadings, MdArray, Mount, MountAnswer,
     MountPoint, NvmeController, SmartLog, StorageSample, WriteProbe,
 };
+pub use topology::{PciDevice, PciKind, Topology};
 pub use units::{Bytes, Celsius, Megahertz, Megatransfers, Milliwatts, Percent};

@@ -1,6 +1,7 @@
 //! NVIDIA GPUs: what the PCI bus, the kernel's log and the driver's library say about them.
 
 pub mod nvml;
+mod topology;
 
 use std::collections::BTreeSet;
 
@@ -36,6 +37,10 @@ pub(crate) fn collect(machine: &Machine, asked: &Asked) -> GpuSample {
         gpu_line(line).map(|line| line.kind())
     });
     let owners = log.ok().map(|log| owners(machine, log)).unwrap_or_default();
+    let topology = asked.topology.then(|| {
+        machine.step("the PCI bus (/sys/bus/pci)");
+        machine.reading(format!("{DEVICES}/*"), topology::collect(machine))
+    });
     let unasked = Absent::new(Absence::NotAsked, "the driver's library was not asked");
     GpuSample {
         bus,
@@ -44,6 +49,7 @@ pub(crate) fn collect(machine: &Machine, asked: &Asked) -> GpuSample {
         log,
         owners,
         nvml: Reading::new("NVML", 0, Err(unasked)),
+        topology,
     }
 }
 
