@@ -23,6 +23,8 @@ const TEXT_BYTES_MAX: usize = 512;
 const RECORD_BYTES_MAX: usize = 8192;
 /// Far more than the buffer holds: a writer that never stops must not hold us for ever.
 const RECORDS_MAX: u64 = 1 << 20;
+/// With more than one broken line among so many, a file is no log.
+const BROKEN_OF: u64 = 100;
 /// Largest log of a tree.
 const TREE_LOG_BYTES_MAX: u64 = 256 << 20;
 
@@ -34,7 +36,8 @@ pub(crate) fn collect<K: Hash + Eq>(
     repeats: usize,
     kind: impl Fn(&str) -> Option<K>,
 ) -> Reading<KernelLog> {
-    let mut log = Collected { kind, admit_injected, repeats, events: HashMap::new(), log: empty() };
+    let mut log =
+        Collected { kind, admit_injected, repeats, events: HashMap::new(), broken: 0, log: empty() };
     if !machine.exists(SOURCE) {
         let detail = "there is none here, as in most containers; run Plimsoll on the node itself, or give it /dev/kmsg";
         return machine.reading(SOURCE, Err(Absent::new(Absence::NotAsked, detail)));
@@ -52,6 +55,8 @@ struct Collected<K, F> {
     admit_injected: bool,
     repeats: usize,
     events: HashMap<K, VecDeque<LogEvent>>,
+    /// Lines that are no records.
+    broken: u64,
     log: KernelLog,
 }
 
@@ -80,6 +85,14 @@ impl<K: Hash + Eq, F: Fn(&str) -> Option<K>> Collected<K, F> {
         if self.log.records == 0 {
             return Err(Absent::new(Absence::Unreadable, "the log holds no record at all"));
         }
+        if self.broken > self.log.records / BROKEN_OF {
+            let detail = format!(
+                "{} of {} lines are no records of a log",
+                self.broken,
+                self.broken + self.log.records
+            );
+            return Err(Absent::new(Absence::Malformed, detail));
+        }
         let mut events: Vec<LogEvent> = self.events.into_values().flatten().collect();
         events.sort_by_key(|event| event.seq);
         Ok(KernelLog { events, ..self.log })
@@ -104,8 +117,7 @@ fn live<K: Hash + Eq>(
     Ok(())
 }
 
-/// In a tree the log is a file with a record a line. Its last line may have been cut; any other that is no record
-/// means that this is no log.
+/// In a tree the log is a file with a record a line. Its last line may have been cut, and of many lines a few others.
 fn tree<K: Hash + Eq>(
     machine: &Machine,
     log: &mut Collected<K, impl Fn(&str) -> Option<K>>,
@@ -130,9 +142,9 @@ fn tree<K: Hash + Eq>(
             return Ok(());
         }
         let text = String::from_utf8_lossy(&line);
-        match log.add(text.trim_end_matches('\n')) {
-            Err(absent) if text.ends_with('\n') && !text.starts_with(' ') => return Err(absent),
-            _ => {}
+        let is_whole = text.ends_with('\n') && !text.starts_with(' ');
+        if log.add(text.trim_end_matches('\n')).is_err() && is_whole {
+            log.broken += 1;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Any file taken away from the healthy node, or spoiled, never yields a pass for the check that needed it.
+//! Any file taken away from a healthy node, with GPUs and without, or spoiled, never yields a pass for the check that needed it.
 
 #![allow(clippy::expect_used, clippy::panic, reason = "a test that cannot go on should say where")]
 
@@ -10,7 +10,13 @@ use std::{
 };
 
 use plimsoll_model::{Origin, Report, Verdict};
-use plimsoll_tests::{err, node::healthy_tree, out, plimsoll, tree::Tree};
+use plimsoll_tests::{
+    err,
+    node::{Node, healthy_tree},
+    nvml::{FakeNvml, say},
+    out, plimsoll,
+    tree::Tree,
+};
 
 /// Files that no check needs: the first only names the node in the headline. A drive's entry among an array's members
 /// says where blocks are; that a member is missing shows in the array's own state.
@@ -25,15 +31,34 @@ const CONTEXT: [&str; 7] = [
     "/sys/class/block/md0/slaves/nvme2n1",
 ];
 
+/// Files that only `check --topology` reads.
+fn is_topology(file: &str) -> bool {
+    file.starts_with("/sys/devices/pci") && (file.ends_with("/numa_node") || file.contains("/infiniband/"))
+}
+
 const CONFIG: &str = "/etc/plimsoll/plimsoll.toml";
 
 /// Findings may take this long in a run that the others slow down; a hang takes the whole budget, 8 s.
 const TIME_MAX: Duration = Duration::from_secs(6);
 
+/// A PCI device's file by the name that everybody reads it by.
+fn on_the_bus(file: &str) -> Option<String> {
+    if file.strip_prefix("/sys/bus/pci/devices/").is_some_and(|device| !device.contains('/')) {
+        // The device itself, which is a link to where it sits.
+        return Some(format!("{file}/vendor"));
+    }
+    let mut parts = file.strip_prefix("/sys/devices/pci")?.rsplit('/');
+    let (name, device) = (parts.next()?, parts.next()?);
+    Some(format!("/sys/bus/pci/devices/{device}/{name}"))
+}
+
 /// Whether a source (`/sys/a*/{b,c}`) is about this file.
 fn is_about(source: &str, file: &str) -> bool {
     // In a machine `device` is a link and this the port above it; in the tree it is a directory.
     let source = &source.replace("/device/../", "/");
+    if let Some(alias) = on_the_bus(file) {
+        return is_about(source, &alias);
+    }
     if let Some((before, rest)) = source.split_once('{')
         && let Some((names, after)) = rest.split_once('}')
     {
@@ -58,11 +83,53 @@ fn leaning_on(report: &Report, file: &str) -> Vec<(String, String)> {
     report.findings.iter().filter(leans).map(|f| (f.check.to_string(), f.device.to_string())).collect()
 }
 
+/// A healthy node that is spoiled file by file.
+struct Whole {
+    node: &'static str,
+    tree: Tree,
+    library: Option<FakeNvml>,
+    files: Vec<String>,
+}
+
+const GPU_NODE: &str = "gpu-healthy";
+
+impl Whole {
+    fn without_gpus() -> Self {
+        let tree = healthy_tree();
+        let files = tree.files();
+        Self { node: "healthy", tree, library: None, files }
+    }
+
+    /// Of the files that only a node with GPUs has, those of two of its eight GPUs: the others are like them.
+    fn with_gpus() -> Self {
+        let tree = Node::named(GPU_NODE).tree(GPU_NODE);
+        let known = healthy_tree().files();
+        let of_two = |file: &str| file.contains("0000:53:00.0") || file.contains("0000:ca:00.0");
+        let of_devices =
+            |file: &str| file.starts_with("/sys/bus/pci/") || file.starts_with("/sys/devices/pci");
+        let wanted = |file: &String| !known.contains(file) && (!of_devices(file) || of_two(file));
+        let files = tree.files().into_iter().filter(wanted).collect();
+        Self { node: GPU_NODE, tree, library: Some(FakeNvml::new()), files }
+    }
+
+    fn copy(&self) -> Tree {
+        Node::named(self.node).tree(self.node)
+    }
+
+    fn output(&self, tree: &Tree) -> std::io::Result<std::process::Output> {
+        let mut command = plimsoll();
+        command.args(["check", "--json", "--sysroot", tree.arg()]);
+        match &self.library {
+            Some(library) => say(&mut command, library, &Node::named(self.node).scenario(self.node)).output(),
+            None => command.output(),
+        }
+    }
+}
+
 /// What a run on a spoiled tree came to: no report is acceptable only as a usage error that says why.
-fn judge(tree: &Tree) -> Result<Option<Report>, String> {
+fn judge(whole: &Whole, tree: &Tree) -> Result<Option<Report>, String> {
     let began = Instant::now();
-    let output =
-        plimsoll().args(["check", "--json", "--sysroot", tree.arg()]).output().map_err(|e| e.to_string())?;
+    let output = whole.output(tree).map_err(|e| e.to_string())?;
     if began.elapsed() > TIME_MAX {
         return Err(format!("it took {:?}", began.elapsed()));
     }
@@ -75,20 +142,24 @@ fn judge(tree: &Tree) -> Result<Option<Report>, String> {
     }
 }
 
-/// Spoils each file of the healthy tree in turn, and gives the passes that lean on it all the same.
+/// Spoils each file of the healthy trees in turn, and gives the passes that lean on it all the same.
 fn passes_when_spoiled(spoil: impl Fn(&Tree, &str) + Sync) -> Vec<String> {
-    let whole = healthy_tree();
-    let healthy = judge(&whole).ok().flatten().expect("a healthy report");
-    let files = Mutex::new(whole.files());
+    let wholes = [Whole::without_gpus(), Whole::with_gpus()];
+    wholes.iter().flat_map(|whole| passes_on(whole, &spoil)).collect()
+}
+
+fn passes_on(whole: &Whole, spoil: &(impl Fn(&Tree, &str) + Sync)) -> Vec<String> {
+    let healthy = judge(whole, &whole.tree).ok().flatten().expect("a healthy report");
+    let files = Mutex::new(whole.files.clone());
     let wrong = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
                 let next = || files.lock().ok()?.pop();
                 while let Some(file) = next() {
-                    let tree = healthy_tree();
+                    let tree = whole.copy();
                     spoil(&tree, &file);
-                    let found = match judge(&tree) {
+                    let found = match judge(whole, &tree) {
                         Ok(None) => continue,
                         Ok(Some(report)) => report,
                         Err(error) => {
@@ -125,15 +196,17 @@ fn passes_when_spoiled(spoil: impl Fn(&Tree, &str) + Sync) -> Vec<String> {
 
 #[test]
 fn every_file_of_the_healthy_node_is_needed_by_some_check() {
-    let tree = healthy_tree();
-    let report = judge(&tree).ok().flatten().expect("a healthy report");
-    let unneeded: Vec<_> = tree
-        .files()
-        .into_iter()
-        .filter(|file| !CONTEXT.contains(&file.as_str()) && !file.starts_with("/sys/class/infiniband/"))
-        .filter(|file| leaning_on(&report, file).is_empty())
-        .collect();
-    assert!(unneeded.is_empty(), "no finding leans on {unneeded:#?}");
+    for whole in [Whole::without_gpus(), Whole::with_gpus()] {
+        let report = judge(&whole, &whole.tree).ok().flatten().expect("a healthy report");
+        let unneeded: Vec<_> = whole
+            .files
+            .iter()
+            .filter(|file| !CONTEXT.contains(&file.as_str()) && !file.starts_with("/sys/class/infiniband/"))
+            .filter(|file| !is_topology(file))
+            .filter(|file| leaning_on(&report, file).is_empty())
+            .collect();
+        assert!(unneeded.is_empty(), "no finding leans on {unneeded:#?}");
+    }
 }
 
 #[test]
@@ -222,7 +295,8 @@ fn a_link_out_of_the_tree_leads_back_into_it() {
     let tree = healthy_tree();
     tree.remove("/proc/meminfo");
     symlink("/proc/self/../meminfo", tree.place("/proc/meminfo")).expect("a link");
-    let report = judge(&tree).ok().flatten().expect("a report");
+    let whole = Whole::without_gpus();
+    let report = judge(&whole, &tree).ok().flatten().expect("a report");
     let memory = report.findings.iter().find(|f| f.check.0 == "host.memory.size").expect("the check");
     assert!(matches!(memory.verdict, Verdict::Unknown { .. }), "{memory:?}");
 }

@@ -22,7 +22,7 @@ const OWNERS_MAX: usize = 256;
 
 pub(crate) fn collect(machine: &Machine, asked: &Asked) -> GpuSample {
     machine.step("the PCI bus (/sys/bus/pci)");
-    let bus = machine.reading(format!("{DEVICES}/*"), bus(machine));
+    let bus = machine.reading(format!("{DEVICES}/*/{{vendor,class}}"), bus(machine));
     machine.step("the driver's version (/sys/module/nvidia)");
     let module_version = machine.read("/sys/module/nvidia/version", parse::one_word);
     let fabric_manager = if bus.ok().is_some_and(Vec::is_empty) {

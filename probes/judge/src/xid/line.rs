@@ -17,6 +17,8 @@ pub enum GpuEvent {
     FellOff,
     /// The driver could not start a GPU.
     InitFailed,
+    /// An error of a GPU whose number was cut off.
+    Cut,
 }
 
 impl fmt::Display for GpuEvent {
@@ -26,6 +28,7 @@ impl fmt::Display for GpuEvent {
             Self::Sxid(code) => write!(f, "sxid {code}"),
             Self::FellOff => f.write_str("fell off the bus"),
             Self::InitFailed => f.write_str("failed to start"),
+            Self::Cut => f.write_str("an xid whose number is cut off"),
         }
     }
 }
@@ -83,7 +86,12 @@ fn xid(rest: &str) -> Option<GpuLine<'_>> {
         Some((gpu, _)) if is_gpu_number(gpu) => rest.get(gpu.len() + 1..)?,
         _ => rest,
     };
-    let (address, code, detail) = place_and_number(rest.strip_prefix("Xid (")?)?;
+    let rest = rest.strip_prefix("Xid (")?;
+    let Some((address, code, detail)) = place_and_number(rest) else {
+        // Something was wrong with this GPU, and nobody can tell what.
+        let (place, detail) = rest.split_once(')')?;
+        return Some(plain(GpuEvent::Cut, Some(PciAddress::parse(place)?), detail));
+    };
     let (process, detail) = process(detail);
     Some(GpuLine { event: GpuEvent::Xid(code), address: Some(address), process, detail })
 }
@@ -227,11 +235,22 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_forged_or_about_something_else_is_no_error() {
+    fn an_error_whose_number_is_cut_off_is_still_an_error_of_that_gpu() {
         for line in [
             "NVRM: Xid (PCI:0000:18:00): 7",
-            "NVRM: Xid (PCI:0000:18",
             "NVRM: Xid (PCI:0000:18:00): , pid=7",
+            "NVRM: Xid (PCI:0000:18:00)",
+        ] {
+            let line = gpu_line(line);
+            assert_eq!(line.as_ref().map(|line| line.event), Some(GpuEvent::Cut));
+            assert_eq!(line.and_then(|line| line.address), PciAddress::parse("0000:18:00.0"));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_forged_or_about_something_else_is_no_error() {
+        for line in [
+            "NVRM: Xid (PCI:0000:18",
             "NVRM: Xid (PCI:zz:18:00): 79, GPU has fallen off the bus.",
             "NVRM: GPU at PCI:0000:18:00: GPU-b850f46d-d5ea-c752-ddf3-c4453e44d3f7",
             "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  570.133.20",

@@ -127,6 +127,7 @@ impl XidPolicy {
             GpuEvent::Sxid(code) => (self.sxid_row(code, detail, catalogue), overrides.sxid.get(&code)),
             GpuEvent::FellOff => (self.form.get("fell-off"), overrides.xid.get(&79)),
             GpuEvent::InitFailed => (self.form.get("init-failed"), None),
+            GpuEvent::Cut => (self.form.get("cut"), None),
         };
         let fallback = || Ruling {
             verdict: Weight::Warn,

@@ -1,6 +1,6 @@
 //! Whether the driver works, has all GPUs, and they answer.
 
-use plimsoll_model::{Action, ClearsBy, Device, Domain, GpuReadings, Origin, SkipWhy, TroubleKind};
+use plimsoll_model::{Action, ClearsBy, Device, Domain, GpuReadings, Origin, PciGpu, SkipWhy, TroubleKind};
 
 use super::{draft, library, rule, worst};
 use crate::{
@@ -30,7 +30,7 @@ pub(super) static CHECKS: [Check; 5] = [
         asks: "Does the driver have as many GPUs as the machine?",
         reads: &["nvmlDeviceGetCount_v2", "/sys/bus/pci/devices/*/{vendor,class}"],
         compares: "`gpu.count` from the configuration, else the NVIDIA GPUs on the PCI bus",
-        verdicts: "Fails when the driver has fewer. Warns when it has more than configured.",
+        verdicts: "Fails when the driver has fewer. Warns when it has more.",
         why: "A GPU that is missing after a boot is reported by nobody: the others work.",
         clears_by: ClearsBy::GoodReading,
         action: Action::Reboot,
@@ -149,9 +149,12 @@ fn works(context: &GpuContext<'_>) -> Verdicted {
 fn count(context: &GpuContext<'_>) -> Verdicted {
     let mut draft = Draft::node();
     let now = context.now();
-    let bus = now.bus.ok().map(|bus| bus.iter().filter(|gpu| !gpu.display).count());
+    // A display adapter counts when NVIDIA's driver has it.
+    let counts =
+        |gpu: &&PciGpu| !gpu.display || gpu.driver.ok().is_some_and(|name| name.as_deref() == Some("nvidia"));
+    let bus = now.bus.ok().map(|bus| bus.iter().filter(counts).count());
     if let Some(bus) = bus {
-        draft.saw("compute GPUs on the PCI bus", bus, &now.bus.source);
+        draft.saw("GPUs on the PCI bus", bus, &now.bus.source);
     }
     let (wanted, origin) = match (context.config.gpu.count, bus) {
         (Some(wanted), _) => (wanted, context.config.origin()),
@@ -179,7 +182,9 @@ fn count(context: &GpuContext<'_>) -> Verdicted {
     };
     Ok(if has < wanted {
         draft.fail(is)
-    } else if has > wanted && context.config.gpu.count.is_some() {
+    } else if bus.is_some_and(|bus| has as usize > bus) {
+        draft.warn(is).advise(Action::Reboot, "a GPU of the driver's has gone from the PCI bus: reboot the node, and have the GPU's slot checked")
+    } else if has > wanted {
         draft.warn(is).advise(Action::None, "mend the configuration, or find out who put the others in")
     } else {
         draft.pass(is)

@@ -9,7 +9,7 @@ use super::{draft, library, rule};
 use crate::{
     check::{Check, Judge},
     context::{GpuContext, One},
-    draft::{Draft, Verdicted},
+    draft::{Draft, Judged, Verdicted},
 };
 
 pub(super) static CHECKS: [Check; 2] = [
@@ -31,8 +31,8 @@ pub(super) static CHECKS: [Check; 2] = [
         domain: Domain::Gpu,
         asks: "Has the GPU joined the NVSwitch fabric, and is the fabric healthy?",
         reads: &["nvmlDeviceGetGpuFabricInfoV", "what `gpu.fabric.manager` reads"],
-        compares: "completed with success and no fault in the health mask, beside a living fabric manager: the state stays at success when that dies",
-        verdicts: "Fails in any other state and for a fault in the health mask. Unknown when the fabric manager that should run does not.",
+        compares: "completed with success and no fault in the health mask, beside a living fabric manager or, where none is needed, links that are up: the state stays at success when these end",
+        verdicts: "Fails in any other state and for a fault in the health mask. Unknown when the fabric manager that should run does not, or no link is up.",
         why: "CUDA does not start on a GPU that has not joined (error 802).",
         clears_by: ClearsBy::GoodReading,
         action: Action::Reboot,
@@ -41,20 +41,33 @@ pub(super) static CHECKS: [Check; 2] = [
     },
 ];
 
-/// Whether a fabric manager should run here, and who says so. `None` when nothing tells.
-fn needed(context: &GpuContext<'_>, all: &[GpuReadings]) -> Option<(bool, Origin)> {
+/// Whether a fabric manager should run here, and who says so; `None` when nobody knows these GPUs. A GPU that does not
+/// say what it is leaves it untold.
+fn needed(
+    context: &GpuContext<'_>,
+    draft: &mut Draft,
+    all: &[GpuReadings],
+) -> Result<Option<(bool, Origin)>, Box<Judged>> {
     if let Some(wanted) = context.config.gpu.fabric_manager {
-        return Some((wanted, context.config.origin()));
+        return Ok(Some((wanted, context.config.origin())));
     }
     // A reading that is missing tells nothing, and is not taken for "no fabric".
-    let takes_part = |gpu: &GpuReadings| match gpu.fabric.get() {
+    let takes_part = |gpu: &&GpuReadings| match gpu.fabric.get() {
         Ok(info) => info.state != FabricState::NotSupported,
         Err(absent) => absent.kind != Absence::NotSupported,
     };
-    let model =
-        |gpu: &GpuReadings| gpu.identity.name.ok().and_then(|name| context.data.gpu_model(name)).cloned();
-    let known = all.iter().filter(|gpu| takes_part(gpu)).find_map(model)?;
-    (all.len() > 1).then(|| (known.fabric_manager, rule(&known.source)))
+    let members: Vec<&GpuReadings> = all.iter().filter(takes_part).collect();
+    if all.len() < 2 || members.is_empty() {
+        return Ok(None);
+    }
+    let model = |gpu: &&GpuReadings| gpu.identity.name.ok().and_then(|name| context.data.gpu_model(name));
+    if let Some(known) = members.iter().find_map(model) {
+        return Ok(Some((known.fabric_manager, rule(&known.source))));
+    }
+    for gpu in members {
+        draft.need("model", &gpu.identity.name, Clone::clone)?;
+    }
+    Ok(None)
 }
 
 fn show(state: &ServiceState) -> String {
@@ -69,7 +82,7 @@ fn manager(context: &GpuContext<'_>) -> Verdicted {
     let mut draft = Draft::node();
     let nvml = library(context, &mut draft)?;
     let reading = &context.signals.now.fabric_manager;
-    match needed(context, &nvml.gpus) {
+    match needed(context, &mut draft, &nvml.gpus)? {
         Some((true, origin)) => draft.expect("a fabric manager that runs", origin),
         Some((false, _)) => return Ok(draft.skip(SkipWhy::NotSupported, "none is needed on this node")),
         None => {
@@ -97,13 +110,22 @@ fn state(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     if !faults.is_empty() {
         return Ok(draft.fail(format!("joined, but: {}", faults.join("; "))));
     }
-    if let Some((true, _)) = needed(context, one.all) {
-        let manager = draft.need("fabric manager", &context.signals.now.fabric_manager, show)?;
-        if !matches!(manager, ServiceState::Alive(_)) {
-            let told = "it says success, which is what it said before the fabric manager ended";
-            let judged = draft.end(Verdict::Unknown { blame: Blame::Device }, told);
-            return Ok(judged.advise(Action::Diagnose, "see `gpu.fabric.manager`"));
+    // The state is written once; whether it still holds, something that lives has to say.
+    let stale = match needed(context, &mut draft, one.all)? {
+        Some((true, _)) => {
+            let manager = draft.need("fabric manager", &context.signals.now.fabric_manager, show)?;
+            (!matches!(manager, ServiceState::Alive(_))).then_some("the fabric manager ended")
         }
+        Some((false, _)) | None => {
+            let links = draft.need("NVLinks", &one.now.nvlinks, |links| links.len().to_string())?;
+            let up = !links.is_empty() && links.iter().all(|link| link.active.ok() == Some(&true));
+            (!up).then_some("its links went down")
+        }
+    };
+    if let Some(since) = stale {
+        let told = format!("it says success, which is what it said before {since}");
+        let judged = draft.end(Verdict::Unknown { blame: Blame::Device }, told);
+        return Ok(judged.advise(Action::Diagnose, "see `gpu.fabric.manager` and `gpu.nvlink.active`"));
     }
     Ok(draft.pass(told(info)))
 }

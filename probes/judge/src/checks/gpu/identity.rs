@@ -2,14 +2,14 @@
 
 use plimsoll_model::{Action, ClearsBy, Domain, GpuReadings, Reading};
 
-use super::{Peers, draft, like_the_others, peers, rule, same_model};
+use super::{draft, like_the_others, rule, same_model};
 use crate::{
     check::{Check, Judge},
     context::{GpuContext, One},
     draft::Verdicted,
 };
 
-pub(super) static CHECKS: [Check; 3] = [
+pub(super) static CHECKS: [Check; 5] = [
     Check {
         id: "gpu.identity",
         domain: Domain::Gpu,
@@ -37,23 +37,46 @@ pub(super) static CHECKS: [Check; 3] = [
         judge: Judge::EachGpu(model),
     },
     Check {
-        id: "gpu.same.firmware",
+        judge: Judge::EachGpu(|_, one| firmware(one, "video BIOS", |gpu| &gpu.identity.vbios)),
+        ..same_firmware(
+            "gpu.same.vbios",
+            "Have all GPUs the same video BIOS?",
+            &["nvmlDeviceGetVbiosVersion"],
+        )
+    },
+    Check {
+        judge: Judge::EachGpu(|_, one| firmware(one, "inforom", |gpu| &gpu.identity.inforom)),
+        ..same_firmware(
+            "gpu.same.inforom",
+            "Have all GPUs the same inforom?",
+            &["nvmlDeviceGetInforomImageVersion"],
+        )
+    },
+    Check {
+        judge: Judge::EachGpu(|_, one| firmware(one, "GSP firmware", |gpu| &gpu.identity.gsp_firmware)),
+        ..same_firmware(
+            "gpu.same.gsp-firmware",
+            "Have all GPUs the same GSP firmware?",
+            &["nvmlDeviceGetGspFirmwareVersion"],
+        )
+    },
+];
+
+const fn same_firmware(id: &'static str, asks: &'static str, reads: &'static [&'static str]) -> Check {
+    Check {
+        id,
         domain: Domain::Gpu,
-        asks: "Have all GPUs the same firmware?",
-        reads: &[
-            "nvmlDeviceGetVbiosVersion",
-            "nvmlDeviceGetInforomImageVersion",
-            "nvmlDeviceGetGspFirmwareVersion",
-        ],
+        asks,
+        reads,
         compares: "the other GPUs of its model",
-        verdicts: "Warns when its video BIOS, inforom or GSP firmware differs.",
+        verdicts: "Warns when it differs. Skipped where the GPUs do not tell it.",
         why: "Other firmware has other clocks, limits and faults; a part that was swapped shows here.",
         clears_by: ClearsBy::GoodReading,
         action: Action::Diagnose,
         advice: "bring all GPUs to one version of firmware, with the machine maker's package",
-        judge: Judge::EachGpu(firmware),
-    },
-];
+        judge: Judge::EachGpu(identity),
+    }
+}
 
 fn identity(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let mut draft = draft();
@@ -85,57 +108,8 @@ fn model(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     Ok(like_the_others(draft, one, name, |gpu| gpu.identity.name.ok().cloned()))
 }
 
-/// Where the version of one part of the firmware is.
-type Part = fn(&GpuReadings) -> &Reading<String>;
-
-fn firmware(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
+fn firmware(one: One<'_>, what: &str, of: fn(&GpuReadings) -> &Reading<String>) -> Verdicted {
     let mut draft = draft();
-    let parts: [(&str, Part); 3] = [
-        ("video BIOS", |gpu| &gpu.identity.vbios),
-        ("inforom", |gpu| &gpu.identity.inforom),
-        ("GSP firmware", |gpu| &gpu.identity.gsp_firmware),
-    ];
-    let mut told = Vec::new();
-    let mut odd = Vec::new();
-    let mut compared = None;
-    for (what, of) in parts {
-        let reading = of(one.now);
-        // A part that no GPU here has is no difference; one that only this GPU does not tell is.
-        let nobody = one.all.iter().all(|gpu| of(gpu).ok().is_none());
-        if nobody
-            && reading.get().err().is_some_and(|absent| absent.kind == plimsoll_model::Absence::NotSupported)
-        {
-            continue;
-        }
-        let mine = draft.need(what, reading, Clone::clone)?;
-        told.push(format!("{what} {mine}"));
-        let of_model = |gpu: &GpuReadings| same_model(one, gpu).then(|| of(gpu).ok().cloned())?;
-        match peers(one.all, of_model) {
-            Peers::None => {}
-            Peers::Most(most, count) => {
-                compared = Some(count);
-                if *mine != most {
-                    odd.push(format!("{what} {mine} where the others have {most}"));
-                }
-            }
-            Peers::Split(count) => {
-                compared = Some(count);
-                odd.push(format!("{what} {mine} where the others have several"));
-            }
-        }
-    }
-    let Some(count) = compared else {
-        use plimsoll_model::SkipWhy;
-        let (why, told) = if told.is_empty() {
-            (SkipWhy::NotSupported, "the GPU tells no version of its firmware".to_owned())
-        } else {
-            (
-                SkipWhy::NothingToCompareWith,
-                format!("{}; there is no other GPU to compare with", told.join(", ")),
-            )
-        };
-        return Ok(draft.skip(why, told));
-    };
-    draft.expect("that of the others", plimsoll_model::Origin::Peers { count });
-    Ok(if odd.is_empty() { draft.pass(told.join(", ")) } else { draft.warn(odd.join("; ")) })
+    let mine = draft.need(what, of(one.now), Clone::clone)?;
+    Ok(like_the_others(draft, one, mine, |gpu| same_model(one, gpu).then(|| of(gpu).ok().cloned())?))
 }

@@ -133,15 +133,18 @@ fn finished(context: &GpuContext<'_>, one: One<'_>, judged: Judged) -> Judged {
     }
 }
 
-/// A GPU's stable name: its PCI address. When it does not tell that, and it is the only one of the bus that is missing,
-/// it is that one.
+/// A GPU's stable name: its PCI address. One that does not tell it is the only one of the bus that no other says to be;
+/// or, as the driver counts GPUs in the order of their addresses, the one at its place.
 fn device(context: &GpuContext<'_>, gpu: &GpuReadings) -> Device {
     let told = gpu.address.ok().cloned().or_else(|| {
         let known = context.now().nvml.ok().map_or(&[][..], |nvml| nvml.gpus.as_slice());
         let is_known = |address: &PciAddress| known.iter().any(|other| other.address.ok() == Some(address));
-        let bus = context.now().bus.ok()?;
-        let mut missing = bus.iter().map(|gpu| &gpu.address).filter(|address| !is_known(address));
-        missing.next().filter(|_| missing.next().is_none()).cloned()
+        let mut bus: Vec<_> = context.now().bus.ok()?.iter().map(|gpu| &gpu.address).collect();
+        bus.sort();
+        let mut missing = bus.iter().filter(|address| !is_known(address));
+        let only = missing.next().filter(|_| missing.next().is_none());
+        let at_its_place = || bus.get(gpu.index as usize).filter(|_| bus.len() == known.len());
+        only.or_else(at_its_place).map(|address| (*address).clone())
     });
     Device(told.map_or_else(|| format!("gpu{}", gpu.index), |address| address.to_string()))
 }
