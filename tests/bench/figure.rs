@@ -9,7 +9,7 @@ const STEAL_PERCENT_MAX: f64 = 5.0;
 
 /// A figure with all its runs.
 pub(crate) struct Figure {
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) unit: &'static str,
     /// The median should stay below this, where a number to hold was given.
     pub(crate) below: Option<f64>,
@@ -20,7 +20,7 @@ pub(crate) struct Figure {
 impl Figure {
     /// Runs `measure` so many times, after one run that does not count.
     pub(crate) fn measure(
-        name: &'static str,
+        name: &str,
         unit: &'static str,
         below: Option<f64>,
         runs: u32,
@@ -32,7 +32,7 @@ impl Figure {
         let after = accounts();
         let (total, steal) = (after.0.saturating_sub(before.0), after.1.saturating_sub(before.1));
         let noisy = steal as f64 * 100.0 > STEAL_PERCENT_MAX * total as f64;
-        Self { name, unit, below, runs, noisy }
+        Self { name: name.to_owned(), unit, below, runs, noisy }
     }
 
     pub(crate) fn median(&self) -> f64 {
@@ -61,7 +61,7 @@ impl Figure {
         let noisy = if self.noisy { "  noisy" } else { "" };
         let Self { name, unit, runs, .. } = self;
         format!(
-            "{name:<36} median {:>8.1} {unit:<4} ({low:.1} to {high:.1}, {} runs)  {held}{noisy}",
+            "{name:<48} median {:>8.1} {unit:<4} ({low:.1} to {high:.1}, {} runs)  {held}{noisy}",
             self.median(),
             runs.len()
         )

@@ -9,6 +9,7 @@
 
 mod check;
 mod figure;
+mod nvml;
 
 use std::process::ExitCode;
 
@@ -18,8 +19,10 @@ fn main() -> ExitCode {
     let names: Vec<&str> = arguments.iter().map(String::as_str).filter(|name| *name != "--json").collect();
     let figures = match names.as_slice() {
         ["check"] => check::figures(),
+        ["nvml"] => nvml::figures(None),
+        ["nvml", "--library", library] => nvml::figures(Some(library)),
         _ => {
-            eprintln!("usage: tests/bench/run check [--json]");
+            eprintln!("usage: tests/bench/run check|nvml [--json] [--library FILE]");
             return ExitCode::from(2);
         }
     };

@@ -6,7 +6,7 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use nvml_wrapper_sys::bindings::{nvmlDevice_t, nvmlReturn_t};
@@ -25,11 +25,30 @@ pub(super) type Symbol<F, E> = Result<F, E>;
 pub(super) struct Asking {
     call: Mutex<(&'static str, Instant)>,
     given_up: AtomicBool,
+    /// What each call took, when somebody measures that.
+    costs: Option<Mutex<Vec<(&'static str, Duration)>>>,
 }
 
 impl Asking {
     pub(super) fn new() -> Self {
-        Self { call: Mutex::new(("nothing", Instant::now())), given_up: AtomicBool::new(false) }
+        Self { call: Mutex::new(("nothing", Instant::now())), given_up: AtomicBool::new(false), costs: None }
+    }
+
+    pub(super) fn measuring() -> Self {
+        Self { costs: Some(Mutex::default()), ..Self::new() }
+    }
+
+    /// What the calls took since this was asked last, in their order.
+    pub(super) fn costs(&self) -> Vec<(&'static str, Duration)> {
+        self.costs.as_ref().map_or_else(Vec::new, |costs| {
+            std::mem::take(&mut *costs.lock().unwrap_or_else(PoisonError::into_inner))
+        })
+    }
+
+    fn took(&self, call: &'static str, began: Instant) {
+        if let Some(costs) = &self.costs {
+            costs.lock().unwrap_or_else(PoisonError::into_inner).push((call, began.elapsed()));
+        }
     }
 
     fn set(&self, call: &'static str) {
@@ -78,13 +97,18 @@ impl<'a> Gpu<'a> {
         self.asking.set(name);
         let result = match symbol {
             Err(_) => Err(no_such_call(name)),
-            Ok(symbol) => match call(*symbol, self.device) {
-                (0, value) => Ok(value),
-                (code, _) => {
-                    self.note(name, code);
-                    Err(refused(code))
+            Ok(symbol) => {
+                let began = Instant::now();
+                let answer = call(*symbol, self.device);
+                self.asking.took(name, began);
+                match answer {
+                    (0, value) => Ok(value),
+                    (code, _) => {
+                        self.note(name, code);
+                        Err(refused(code))
+                    }
                 }
-            },
+            }
         };
         self.reading(name, result)
     }

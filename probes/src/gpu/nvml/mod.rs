@@ -200,6 +200,23 @@ fn read(
     readings
 }
 
+/// What each call about the GPU with this index took, in so many readings of it.
+///
+/// # Errors
+/// When the library cannot be used.
+pub fn costs(library: &str, index: u32, rounds: u32) -> Result<Vec<(&'static str, Duration)>, Absent> {
+    let nvml =
+        Nvml::builder().lib_path(OsStr::new(library)).init().map_err(|error| unusable(library, &error))?;
+    let nvml: &'static Nvml = Box::leak(Box::new(nvml));
+    let asking = Asking::measuring();
+    let mut all = Vec::new();
+    for _ in 0..rounds {
+        read(nvml, index, Instant::now(), &asking, |_| {});
+        all.extend(asking.costs());
+    }
+    Ok(all)
+}
+
 fn elapsed_us(began: Instant) -> u64 {
     u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
