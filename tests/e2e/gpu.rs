@@ -296,6 +296,25 @@ fn calls_that_never_return_are_named_within_the_budget() {
 }
 
 #[test]
+fn too_little_time_for_a_gpu_that_answers_accuses_nobody_but_plimsoll() {
+    let eight = Eight::new();
+    let slow = "[gpu3]\nfaults = { nvmlDeviceGetNvLinkErrorCounter = { delay_ms = 40 } }\n";
+    let report = report(&eight.output(&FakeNvml::new(), slow, &["--json", "--budget", "1s"]));
+    assert!(!report.findings.iter().any(|f| f.verdict == Verdict::Fail), "{report:#?}");
+    let answers = find(&report, "gpu.answers", "0000:86:00.0");
+    assert_eq!(answers.verdict, Verdict::Unknown { blame: Blame::Plimsoll }, "{answers:?}");
+    assert_eq!(find(&report, "gpu.answers", "0000:53:00.0").verdict, Verdict::Pass);
+}
+
+#[test]
+fn gpus_that_start_slowly_are_waited_for() {
+    let eight = Eight::new();
+    let slow = "faults = { nvmlDeviceGetHandleByIndex_v2 = { delay_ms = 1200 } }\n";
+    let report = eight.check(&FakeNvml::new(), slow);
+    assert!(!report.findings.iter().any(|f| f.verdict.is_problem()), "{report:#?}");
+}
+
+#[test]
 fn what_is_no_nvml_is_a_driver_that_does_not_work() {
     let eight = Eight::new();
     let library = FakeNvml::new();

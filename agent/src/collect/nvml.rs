@@ -92,7 +92,9 @@ fn ended(outcome: &Outcome) -> Absent {
             Absence::Unreadable,
             format!("the driver's library crashed (signal {signal}) in or after {step}"),
         ),
-        Ending::Complete => (Absence::Unreadable, "the driver's library said nothing of it".to_owned()),
+        Ending::Complete => {
+            (Absence::NotAsked, "the time was up before it was asked; give more with --budget".to_owned())
+        }
         _ => (Absence::NotAsked, outcome.told()),
     };
     Absent::new(kind, told)

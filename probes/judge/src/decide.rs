@@ -64,7 +64,10 @@ pub fn decide(
     let age_ms = taken.map_or(0, |taken| age_ms(taken, now));
     let mut findings = Vec::with_capacity(judged.len());
     for (check, judged) in judged {
-        let finding = latch(&mut next, finding(check, judged, age_ms));
+        let finding = finding(check, judged, age_ms);
+        // What a good reading clears in general, the check itself remembers where it has to, as those of the log do.
+        let finding =
+            if check.clears_by == ClearsBy::GoodReading { finding } else { latch(&mut next, finding) };
         findings.push(finding);
     }
     (next, findings)

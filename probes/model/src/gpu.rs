@@ -156,9 +156,11 @@ pub struct GpuTrouble {
 pub enum TroubleKind {
     /// It says that it needs a reset.
     ResetRequired,
+    /// A call had not returned when the time was up, and was not long out by then.
+    Slow,
     /// The driver gave up waiting for it.
     TimedOut,
-    /// The call did not return.
+    /// The call did not return for so long that no GPU that works takes it.
     Hung,
     /// It fell off the bus or cannot be reached any more.
     Lost,

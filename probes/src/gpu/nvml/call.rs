@@ -17,6 +17,8 @@ use crate::parse;
 /// Longest text that NVML gives.
 const TEXT_BYTES: usize = 128;
 
+const RESTING: &str = "";
+
 /// A symbol of the library, or why it is missing.
 pub(super) type Symbol<F, E> = Result<F, E>;
 
@@ -31,7 +33,7 @@ pub(super) struct Asking {
 
 impl Asking {
     pub(super) fn new() -> Self {
-        Self { call: Mutex::new(("nothing", Instant::now())), given_up: AtomicBool::new(false), costs: None }
+        Self { call: Mutex::new((RESTING, Instant::now())), given_up: AtomicBool::new(false), costs: None }
     }
 
     pub(super) fn measuring() -> Self {
@@ -51,13 +53,19 @@ impl Asking {
         }
     }
 
+    /// Nothing is being asked for the time being.
+    pub(super) fn rest(&self) {
+        self.set(RESTING);
+    }
+
     fn set(&self, call: &'static str) {
         *self.call.lock().unwrap_or_else(PoisonError::into_inner) = (call, Instant::now());
     }
 
-    /// The call, and since when it has been out.
-    pub(super) fn get(&self) -> (&'static str, Instant) {
-        *self.call.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The call that is out, and since when; `None` when none is.
+    pub(super) fn get(&self) -> Option<(&'static str, Instant)> {
+        let asked = *self.call.lock().unwrap_or_else(PoisonError::into_inner);
+        (asked.0 != RESTING).then_some(asked)
     }
 
     /// Nobody waits any more: no further call is made.

@@ -457,3 +457,30 @@ fn number_of(field: &nvmlFieldValue_t) -> Result<i64, Absent> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use nvml_wrapper_sys::bindings::{nvmlGpuFabricInfo_v3_t, nvmlRowRemapperHistogramValues_t};
+
+    use super::*;
+
+    /// Sizes and places as a C compiler gives them for NVIDIA's nvml.h on 64-bit Linux.
+    #[test]
+    fn structures_are_laid_out_as_in_nvml_h() {
+        assert_eq!((size_of::<nvmlPciInfo_t>(), offset_of!(nvmlPciInfo_t, busId)), (68, 36));
+        assert_eq!((size_of::<nvmlFieldValue_t>(), offset_of!(nvmlFieldValue_t, value)), (40, 32));
+        assert_eq!(offset_of!(nvmlFieldValue_t, nvmlReturn), 28);
+        assert_eq!(size_of::<nvmlEccSramErrorStatus_t>(), 104);
+        assert_eq!(offset_of!(nvmlEccSramErrorStatus_t, bThresholdExceeded), 96);
+        assert_eq!(size_of::<nvmlGpuFabricInfo_t>(), 28);
+        assert_eq!((size_of::<nvmlGpuFabricInfo_v2_t>(), size_of::<nvmlGpuFabricInfo_v3_t>()), (36, 40));
+        assert_eq!(offset_of!(nvmlGpuFabricInfo_v2_t, healthMask), 32);
+        assert_eq!(size_of::<nvmlMarginTemperature_t>(), 8);
+        assert_eq!(size_of::<nvmlProcessInfo_t>(), 24);
+        assert_eq!((size_of::<nvmlRowRemapperHistogramValues_t>(), size_of::<nvmlUtilization_t>()), (20, 8));
+        assert_eq!(versioned::<nvmlGpuFabricInfo_v2_t>(2), 0x0200_0024);
+        assert_eq!(versioned::<nvmlMarginTemperature_t>(1), 0x0100_0008);
+    }
+}

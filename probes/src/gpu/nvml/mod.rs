@@ -31,6 +31,11 @@ pub const LIBRARY: &str = "libnvidia-ml.so.1";
 /// No machine has more.
 const GPUS_MAX: u32 = 64;
 
+/// Calls take microseconds to milliseconds; one that is out for less than this may well return.
+const PROGRESS: Duration = Duration::from_millis(100);
+/// Without persistence a GPU is started by the first call about it, which takes a second or two. Longer takes no call.
+const HANGS: Duration = Duration::from_secs(3);
+
 /// What the library says, in the order in which it becomes known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -99,7 +104,9 @@ pub fn ask(
     let silent = listen(&receiver, &workers, deadline, &mut tell);
     for worker in workers.iter().filter(|worker| silent.contains(&worker.index)) {
         worker.asking.give_up();
-        tell(worker.what_is_known());
+        if let Some(known) = worker.what_is_known() {
+            tell(known);
+        }
     }
 }
 
@@ -146,6 +153,7 @@ impl Worker {
                 if sender.send(Told::Gpu { second, readings: Box::new(readings) }).is_err() {
                     return;
                 }
+                asking.rest();
                 if !second {
                     thread::sleep(gap);
                 }
@@ -156,13 +164,24 @@ impl Worker {
         worker
     }
 
-    /// What is known of a GPU that has not answered everything, and the call that did not return.
-    fn what_is_known(&self) -> Told {
+    /// What is known of a GPU that has not answered everything when the time is up, and the call that is out. Nothing
+    /// when it only waits for its second reading: the first is known already.
+    fn what_is_known(&self) -> Option<Told> {
+        let (call, since) = self.asking.get()?;
+        let out = since.elapsed();
         let (second, mut readings) = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (call, since) = self.asking.get();
-        let call = format!("{call} has not returned for {:.1} s", since.elapsed().as_secs_f64());
-        readings.troubles.push(GpuTrouble { kind: TroubleKind::Hung, call });
-        Told::Gpu { second, readings: Box::new(readings) }
+        if out < PROGRESS {
+            // It answers, and there was too little time to ask it everything.
+            let why = Absent::new(
+                Absence::NotAsked,
+                "the time was up before it was asked; give more with --budget",
+            );
+            return (!second).then(|| Told::Gpu { second, readings: Box::new(unread(self.index, &why)) });
+        }
+        let kind = if out < HANGS { TroubleKind::Slow } else { TroubleKind::Hung };
+        let call = format!("{call} has not returned for {:.1} s", out.as_secs_f64());
+        readings.troubles.push(GpuTrouble { kind, call });
+        Some(Told::Gpu { second, readings: Box::new(readings) })
     }
 }
 

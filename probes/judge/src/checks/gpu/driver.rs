@@ -1,6 +1,8 @@
 //! Whether the driver works, has all GPUs, and they answer.
 
-use plimsoll_model::{Action, ClearsBy, Device, Domain, GpuReadings, Origin, PciGpu, SkipWhy, TroubleKind};
+use plimsoll_model::{
+    Action, Blame, ClearsBy, Device, Domain, GpuReadings, Origin, PciGpu, SkipWhy, TroubleKind, Verdict,
+};
 
 use super::{draft, library, rule, worst};
 use crate::{
@@ -56,7 +58,7 @@ pub(super) static CHECKS: [Check; 5] = [
         asks: "Does the GPU answer?",
         reads: &["nvmlDeviceGetHandleByIndex_v2", "every other call about it"],
         compares: "nothing: a GPU answers or it does not",
-        verdicts: "Fails when the driver says that the GPU is lost or needs a reset, or when a call about it does not return.",
+        verdicts: "Fails when the driver says that the GPU is lost or needs a reset, or when a call about it has not returned for 3 seconds. Unknown when one is out for less at the end of the time.",
         why: "A GPU that fell off the bus is still counted; the first job that uses it hangs or dies.",
         clears_by: ClearsBy::GoodReading,
         action: Action::Reboot,
@@ -234,11 +236,19 @@ fn answers(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
         rule("NVIDIA NVML: NVML_ERROR_GPU_IS_LOST, NVML_ERROR_RESET_REQUIRED"),
     );
     if let Some(trouble) = one.now.troubles.iter().max_by_key(|trouble| trouble.kind) {
-        let judged = draft.fail(format!("{} ({})", worst(trouble.kind), trouble.call));
+        let is = format!("{} ({})", worst(trouble.kind), trouble.call);
+        if trouble.kind == TroubleKind::Slow {
+            let judged = draft.end(Verdict::Unknown { blame: Blame::Device }, is);
+            return Ok(judged.advise(
+                Action::Diagnose,
+                "give it more time with --budget; a GPU without persistence starts slowly",
+            ));
+        }
+        let judged = draft.fail(is);
         return Ok(match trouble.kind {
             TroubleKind::ResetRequired => judged
                 .advise(Action::ResetGpu, "stop what uses the GPU and reset it (nvidia-smi --gpu-reset)"),
-            TroubleKind::TimedOut | TroubleKind::Hung => judged.advise(
+            TroubleKind::Slow | TroubleKind::TimedOut | TroubleKind::Hung => judged.advise(
                 Action::Reboot,
                 "reset the GPU if that still works, else reboot the node; see `gpu.xid` for why",
             ),

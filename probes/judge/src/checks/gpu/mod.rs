@@ -229,6 +229,7 @@ fn busy(context: &GpuContext<'_>, one: One<'_>, draft: &mut Draft) -> Result<boo
 const fn worst(kind: TroubleKind) -> &'static str {
     match kind {
         TroubleKind::ResetRequired => "the driver says that it needs a reset",
+        TroubleKind::Slow => "a call about it has not returned yet",
         TroubleKind::TimedOut => "the driver gave up waiting for it",
         TroubleKind::Hung => "a call about it does not return",
         TroubleKind::Lost => "the driver says that it is lost",
