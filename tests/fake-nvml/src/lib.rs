@@ -118,6 +118,8 @@ node!(nvmlInit_v2() {
     // Without a scenario there is nothing to say, which must not look like an old GPU.
     number(None, "gpus").map(drop).ok_or(999)
 });
+// What NVIDIA's Python bindings begin with.
+node!(nvmlInitWithFlags(_flags: c_uint) { number(None, "gpus").map(drop).ok_or(999) });
 node!(nvmlShutdown() { Ok(()) });
 node!(nvmlSystemGetDriverVersion(to: *mut c_char, length: c_uint) {
     // SAFETY: as NVML says.
