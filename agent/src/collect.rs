@@ -1,5 +1,7 @@
 //! Collecting a node: each domain and each mount in a child process, all under one deadline.
 
+mod nvml;
+
 use std::{collections::BTreeSet, ffi::OsString, time::Instant};
 
 use jiff::Timestamp;
@@ -8,12 +10,9 @@ use plimsoll_model::{
     Absence, Absent, Blame, Body, Clock, Domain, Failure, Mount, MountAnswer, MountPoint, NvmeController,
     Reading, SAMPLE_VERSION, Sample, StorageSample,
 };
-use plimsoll_probes::Asked;
-
-mod nvml;
+use plimsoll_probes::{Asked, gpu::nvml::LIBRARY};
 
 use nvml::NvmlAnswer;
-use plimsoll_probes::gpu::nvml::LIBRARY;
 
 use crate::{
     probe::{DriveAnswer, Message, STEP_BETWEEN, Setup, Task},

@@ -13,6 +13,8 @@ pub(super) struct NvmlAnswer {
     driver: Option<(String, Reading<String>, Reading<u32>)>,
     first: Vec<GpuReadings>,
     second: Vec<GpuReadings>,
+    /// The library crashed, or hangs so that its child cannot be killed.
+    broken: Option<String>,
 }
 
 impl NvmlAnswer {
@@ -36,20 +38,22 @@ impl NvmlAnswer {
             self.unusable = Some(Reading::new(source, 0, Err(why)));
             return;
         };
+        if why.kind == Absence::Unreadable {
+            self.broken = Some(why.detail.clone());
+        }
         for index in 0..count.ok().copied().unwrap_or(0) {
             let said = |list: &[GpuReadings]| list.iter().find(|gpu| gpu.index == index).cloned();
-            match (said(&self.first), said(&self.second)) {
-                (_, Some(_)) => {}
-                (Some(first), None) => self.second.push(first),
-                (None, None) => {
-                    let mut silent = unread(index, &why);
-                    if why.kind == Absence::TimedOut {
-                        let call = format!("any call: {}", why.detail);
-                        silent.troubles.push(GpuTrouble { kind: TroubleKind::Hung, call });
-                    }
-                    self.second.push(silent);
-                }
+            let mut silent = match (said(&self.first), said(&self.second)) {
+                (_, Some(_)) => continue,
+                // What it said once is still so; there is no rate.
+                (Some(first), None) => first,
+                (None, None) => unread(index, &why),
+            };
+            if why.kind == Absence::TimedOut {
+                let call = format!("some call: {}", why.detail);
+                silent.troubles.push(GpuTrouble { kind: TroubleKind::Slow, call });
             }
+            self.second.push(silent);
         }
     }
 
@@ -62,7 +66,11 @@ impl NvmlAnswer {
         let mut gpus = if which == 0 { self.first.clone() } else { self.second.clone() };
         gpus.sort_by_key(|gpu| gpu.index);
         gpus.dedup_by_key(|gpu| gpu.index);
-        Some(Reading::new("NVML", 0, Ok(NvmlSample { library, driver_version, count, gpus })))
+        Some(Reading::new(
+            "NVML",
+            0,
+            Ok(NvmlSample { library, driver_version, count, broken: self.broken.clone(), gpus }),
+        ))
     }
 }
 
@@ -74,18 +82,14 @@ fn ended(outcome: &Outcome) -> Absent {
         Ending::TimedOut | Ending::OutOfTime => {
             (Absence::TimedOut, format!("the driver's library has not answered within {took:.1} s"))
         }
+        // A call that not even SIGKILL ends: the driver is broken until the next boot.
         Ending::LeftStuck(pid) => (
-            Absence::TimedOut,
-            format!(
-                "the driver's library has not answered within {took:.1} s; its probe (pid {pid}) cannot be killed"
-            ),
+            Absence::Unreadable,
+            format!("a call of the driver's library hangs and its probe (pid {pid}) cannot be killed"),
         ),
         Ending::StillStuck(ref stuck) => (
-            Absence::TimedOut,
-            format!(
-                "a probe of an earlier run (pid {}) still hangs in the driver; none was started",
-                stuck.pid
-            ),
+            Absence::Unreadable,
+            format!("a probe of an earlier run (pid {}) hangs in the driver and cannot be killed", stuck.pid),
         ),
         // SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: nobody sends these from outside.
         Ending::Killed(signal @ (4 | 6 | 7 | 8 | 11)) => (

@@ -4,7 +4,10 @@ use plimsoll_judge::{Check, Data, GpuEvent, Overrides, Ruling, Weight, XidRow};
 use plimsoll_model::ClearsBy;
 use serde_json::json;
 
-use crate::wrap::{pad, wrap};
+use crate::{
+    clean::clean,
+    wrap::{pad, wrap},
+};
 
 /// A line a check.
 #[must_use]
@@ -62,7 +65,8 @@ impl Parts {
 
     fn add(&mut self, name: &str, content: &str) {
         let room = self.columns.saturating_sub(Self::INDENT);
-        for (at, line) in wrap(content, room).iter().enumerate() {
+        // A site's own advice may hold anything.
+        for (at, line) in wrap(&clean(content), room).iter().enumerate() {
             self.text.push_str(&pad(if at == 0 { name } else { "" }, Self::INDENT));
             self.text.push_str(line);
             self.text.push('\n');

@@ -3,12 +3,14 @@
 use plimsoll_model::Report;
 use schemars::schema_for;
 
+use crate::clean::clean_json;
+
 /// The report as JSON, on several lines, with a line feed at its end.
 ///
 /// # Errors
 /// Only for a bug of ours.
 pub fn json(report: &Report) -> Result<String, serde_json::Error> {
-    serde_json::to_string_pretty(report).map(|text| text + "\n")
+    serde_json::to_string_pretty(report).map(|text| clean_json(&text) + "\n")
 }
 
 /// The JSON Schema of what [`json`] writes.

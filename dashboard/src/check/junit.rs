@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::words::{action, told};
+use crate::clean::clean_lines;
 use plimsoll_model::{Finding, Report, Verdict};
 use quick_junit::{NonSuccessKind, Report as Junit, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
@@ -20,7 +21,8 @@ pub fn junit(report: &Report) -> Result<String, SerializeError> {
     suite.add_test_cases(report.findings.iter().map(case));
     let mut junit = Junit::new("plimsoll");
     junit.add_test_suite(suite);
-    junit.to_string().map(|text| if text.ends_with('\n') { text } else { text + "\n" })
+    let text = junit.to_string()?;
+    Ok(clean_lines(text.trim_end_matches('\n')) + "\n")
 }
 
 fn case(finding: &Finding) -> TestCase {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_model::{Finding, Report, Verdict};
+use plimsoll_model::{Finding, Report, SkipWhy, Verdict};
 use unicode_width::UnicodeWidthStr;
 
 use super::words::{action, told};
@@ -52,8 +52,13 @@ pub fn table(report: &Report, style: &Style) -> String {
     let (passed, skipped) = (report.summary.pass, report.summary.skipped);
     if !style.all && passed + skipped > 0 {
         let skipped = if skipped > 0 { format!(", {skipped} were not judged") } else { String::new() };
-        let no_config =
-            if report.node.config.is_none() { " (there is no configuration to compare with)" } else { "" };
+        let bare = Verdict::Skipped { why: SkipWhy::NothingToCompareWith };
+        let for_want_of_it = report.findings.iter().any(|finding| finding.verdict == bare);
+        let no_config = if report.node.config.is_none() && for_want_of_it {
+            " (there is no configuration to compare with)"
+        } else {
+            ""
+        };
         let hint = format!(
             "{passed} passed{skipped}{no_config}; --all shows them, `plimsoll explain CHECK` explains one"
         );

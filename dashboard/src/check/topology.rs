@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use plimsoll_model::{PciDevice, PciKind, SCHEMA_VERSION, Topology};
 use serde_json::json;
 
-use crate::clean::clean;
+use crate::clean::{clean, clean_json};
 
 /// GPUs, network devices and drives by NUMA node and PCIe switch.
 #[must_use]
@@ -85,5 +85,5 @@ pub fn topology_json(topology: &Topology) -> Result<String, serde_json::Error> {
     let nodes: Vec<_> =
         topology.cores.iter().map(|(node, cores)| json!({ "node": node, "cores": cores })).collect();
     let all = json!({ "schema_version": SCHEMA_VERSION, "numa_nodes": nodes, "devices": devices });
-    serde_json::to_string_pretty(&all).map(|text| text + "\n")
+    serde_json::to_string_pretty(&all).map(|text| clean_json(&text) + "\n")
 }

@@ -7,9 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Celsius, KernelLog, Megahertz, Milliwatts, Percent, Reading, ServiceState, Topology};
 
+/// What the driver's library says when it is installed and the driver is not loaded.
+pub const NVML_DRIVER_NOT_LOADED: &str = "NVML_ERROR_DRIVER_NOT_LOADED";
+
 /// All readings of the gpu domain at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GpuSample {
+    /// This runs in a container, which may be given some of the node's GPUs and sees none of its processes.
+    pub contained: bool,
     /// NVIDIA GPUs on the PCI bus, whatever the driver says.
     pub bus: Reading<Vec<PciGpu>>,
     /// Version of the kernel module that is loaded.
@@ -94,6 +99,8 @@ pub struct NvmlSample {
     pub driver_version: Reading<String>,
     /// GPUs that the driver counts.
     pub count: Reading<u32>,
+    /// How the library broke, when it did after it had said all that.
+    pub broken: Option<String>,
     /// Each of them, by index.
     pub gpus: Vec<GpuReadings>,
 }

@@ -23,9 +23,9 @@ pub use finding::{
 };
 pub use gpu::{
     BankHistogram, ClockReadings, EccCounters, EccReadings, FabricInfo, FabricState, GpuIdentity, GpuProcess,
-    GpuReadings, GpuSample, GpuTrouble, ModeReadings, NvLink, NvmlSample, PageReadings, PciAddress, PciGpu,
-    PcieReadings, PowerReadings, ProcessOwner, RecoveryAction, RecoveryReadings, RemappedRows, RowReadings,
-    Setting, SramStatus, ThermalReadings, TroubleKind,
+    GpuReadings, GpuSample, GpuTrouble, ModeReadings, NVML_DRIVER_NOT_LOADED, NvLink, NvmlSample,
+    PageReadings, PciAddress, PciGpu, PcieReadings, PowerReadings, ProcessOwner, RecoveryAction,
+    RecoveryReadings, RemappedRows, RowReadings, Setting, SramStatus, ThermalReadings, TroubleKind,
 };
 pub use host::{
     BlockedTask, BuddyZone, ClockSync, CpuReadings, CpuTimes, CpuTopology, EdacController, HostSample,

@@ -25,7 +25,12 @@ pub(crate) fn collect(machine: &Machine, asked: &Asked) -> GpuSample {
     let bus = machine.reading(format!("{DEVICES}/*/{{vendor,class}}"), bus(machine));
     machine.step("the driver's version (/sys/module/nvidia)");
     let module_version = machine.read("/sys/module/nvidia/version", parse::one_word);
-    let fabric_manager = if bus.ok().is_some_and(Vec::is_empty) {
+    let contained = in_container(machine);
+    let fabric_manager = if contained {
+        let detail =
+            "this is a container, which does not see the node's processes; run Plimsoll on the node itself";
+        machine.reading("/proc/self/ns/pid", Err(Absent::new(Absence::NotAsked, detail)))
+    } else if bus.ok().is_some_and(Vec::is_empty) {
         let detail = "this machine has no NVIDIA GPU";
         machine.reading("/proc/*/stat", Err(Absent::new(Absence::NotPresent, detail)))
     } else {
@@ -43,6 +48,7 @@ pub(crate) fn collect(machine: &Machine, asked: &Asked) -> GpuSample {
     });
     let unasked = Absent::new(Absence::NotAsked, "the driver's library was not asked");
     GpuSample {
+        contained,
         bus,
         module_version,
         fabric_manager,
@@ -51,6 +57,13 @@ pub(crate) fn collect(machine: &Machine, asked: &Asked) -> GpuSample {
         nvml: Reading::new("NVML", 0, Err(unasked)),
         topology,
     }
+}
+
+/// Whether this process sees only some of the node's processes. The kernel gives its first process name space a number
+/// of its own (include/linux/proc_ns.h, PROC_PID_INIT_INO).
+fn in_container(machine: &Machine) -> bool {
+    const FIRST: &str = "pid:[4026531836]";
+    machine.is_live() && machine.link_target("/proc/self/ns/pid").is_ok_and(|target| target != FIRST)
 }
 
 /// NVIDIA's GPUs on the PCI bus. A device that says only half of what it is could be one, so it is an error.
@@ -71,6 +84,10 @@ fn bus(machine: &Machine) -> Result<Vec<PciGpu>, Absent> {
         let class = number("class")? >> 8;
         let display = CLASS_DISPLAY.contains(&class);
         if class != CLASS_COMPUTE && !display {
+            continue;
+        }
+        // A part of a GPU that is made for a virtual machine.
+        if machine.exists(&format!("{directory}/physfn")) {
             continue;
         }
         let address = PciAddress::parse(&name);

@@ -16,7 +16,7 @@ pub(super) fn collect(machine: &Machine) -> Result<Topology, Absent> {
     for name in machine.list(DEVICES)? {
         let Some(address) = PciAddress::parse(&name) else { continue };
         let directory = format!("{DEVICES}/{name}");
-        let Some(kind) = kind(machine, &directory) else { continue };
+        let Some(kind) = kind(machine, &directory)? else { continue };
         if devices.len() < DEVICES_MAX {
             devices.push(PciDevice {
                 address,
@@ -39,17 +39,22 @@ pub(super) fn collect(machine: &Machine) -> Result<Topology, Absent> {
     Ok(Topology { cores: cores.collect(), devices })
 }
 
-fn kind(machine: &Machine, directory: &str) -> Option<PciKind> {
-    let number = |file: &str| parse::hex(&machine.text(&format!("{directory}/{file}")).ok()?).ok();
+/// What a device is; `None` for one that is of no interest here.
+fn kind(machine: &Machine, directory: &str) -> Result<Option<PciKind>, Absent> {
+    let number = |file: &str| {
+        let text = machine.text(&format!("{directory}/{file}"));
+        text.and_then(|text| parse::hex(&text))
+            .map_err(|absent| Absent::new(absent.kind, format!("{directory}/{file}: {}", absent.detail)))
+    };
     let (vendor, class) = (number("vendor")?, number("class")? >> 8);
-    match class {
+    Ok(match class {
         CLASS_COMPUTE if vendor == NVIDIA => Some(PciKind::Gpu),
         class if vendor == NVIDIA && CLASS_DISPLAY.contains(&class) => Some(PciKind::Gpu),
         CLASS_BRIDGE_OTHER if vendor == NVIDIA => Some(PciKind::NvSwitch),
         CLASS_NVME => Some(PciKind::Nvme),
         class if class >> 8 == 0x02 => Some(PciKind::Network),
         _ => None,
-    }
+    })
 }
 
 /// What the kernel calls it.

@@ -10,6 +10,8 @@ use super::{GpuEvent, gpu_line};
 const FAULTS_MAX: usize = 512;
 const CAUSERS_MAX: usize = 64;
 const TIMES_MAX: usize = 64;
+/// As NVSentinel: repeats within three minutes are one burst.
+const BURST_US: u64 = 180_000_000;
 
 /// What the log has told of so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,6 +28,8 @@ pub(crate) struct GpuFault {
     pub(crate) event: GpuEvent,
     /// Absent for the few forms of lines that name no device.
     pub(crate) address: Option<PciAddress>,
+    /// What tells it from other lines of its code.
+    variant: String,
     pub(crate) count: u64,
     pub(crate) last_us: u64,
     pub(crate) last_seq: u64,
@@ -36,11 +40,17 @@ pub(crate) struct GpuFault {
 }
 
 impl GpuFault {
-    /// Errors since `since_us` after boot.
-    pub(crate) fn count_since(&self, since_us: u64) -> u64 {
-        let kept = self.times.iter().filter(|(at, _)| *at >= since_us).count() as u64;
-        // Those that are no longer kept are older than the oldest kept one.
-        if self.times.first().is_some_and(|(oldest, _)| *oldest >= since_us) { self.count } else { kept }
+    /// Incidents since `since_us` after boot: what one program or job met is one, however often the driver said so; and
+    /// so is what nobody is named for within three minutes.
+    pub(crate) fn incidents_since(&self, since_us: u64) -> u64 {
+        let anonymous = self.times.iter().filter(|(at, who)| *at >= since_us && who.is_none());
+        let mut bursts = 0;
+        let mut last: Option<u64> = None;
+        for (at, _) in anonymous {
+            bursts += u64::from(last.is_none_or(|last| at.saturating_sub(last) > BURST_US));
+            last = Some(*at);
+        }
+        bursts + self.causers_since(since_us).len() as u64
     }
 
     /// Distinct jobs, or programs where no job is known, that met it since then.
@@ -71,7 +81,10 @@ impl GpuFaults {
                     },
                 }
             });
-            let same = |fault: &&mut GpuFault| fault.event == line.event && fault.address == line.address;
+            let same = |fault: &&mut GpuFault| {
+                (fault.event, &fault.address, fault.variant.as_str())
+                    == (line.event, &line.address, line.variant())
+            };
             let full = self.faults.len() == FAULTS_MAX;
             match self.faults.iter_mut().find(same) {
                 Some(fault) => {
@@ -88,6 +101,7 @@ impl GpuFaults {
                 None => self.faults.push(GpuFault {
                     event: line.event,
                     address: line.address.clone(),
+                    variant: line.variant().to_owned(),
                     count: 1,
                     last_us: event.at_us,
                     last_seq: event.seq,

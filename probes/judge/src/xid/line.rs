@@ -47,10 +47,25 @@ pub struct GpuLine<'l> {
 }
 
 impl GpuLine<'_> {
+    /// What tells lines of one code apart that mean different things: the registers and codes of NVLink errors, and
+    /// whether a switch's error was fatal, and on which link.
+    #[must_use]
+    pub fn variant(&self) -> &str {
+        let end = match self.event {
+            GpuEvent::Xid(74 | 144..=150) => self.detail.find(')').map_or(self.detail.len(), |at| at + 1),
+            GpuEvent::Sxid(_) => self.detail.find("Link ").map_or(0, |at| {
+                let digits = self.detail.bytes().skip(at + 5).take_while(u8::is_ascii_digit).count();
+                at + 5 + digits
+            }),
+            _ => 0,
+        };
+        self.detail.get(..end).unwrap_or_default()
+    }
+
     /// What a collector keeps apart: lines of one kind displace only each other.
     #[must_use]
-    pub fn kind(&self) -> (GpuEvent, Option<PciAddress>) {
-        (self.event, self.address.clone())
+    pub fn kind(&self) -> (GpuEvent, Option<PciAddress>, String) {
+        (self.event, self.address.clone(), self.variant().to_owned())
     }
 }
 
@@ -90,10 +105,15 @@ fn xid(rest: &str) -> Option<GpuLine<'_>> {
     let Some((address, code, detail)) = place_and_number(rest) else {
         // Something was wrong with this GPU, and nobody can tell what.
         let (place, detail) = rest.split_once(')')?;
-        return Some(plain(GpuEvent::Cut, Some(PciAddress::parse(place)?), detail));
+        return Some(plain(GpuEvent::Cut, Some(address_of(place)?), detail));
     };
     let (process, detail) = process(detail);
     Some(GpuLine { event: GpuEvent::Xid(code), address: Some(address), process, detail })
+}
+
+/// `PCI:0000:18:00`, or with the instance of a GPU that is cut into some: `PCI:0000:18:00 GPU-I:05`.
+fn address_of(place: &str) -> Option<PciAddress> {
+    PciAddress::parse(place.split(' ').next()?)
 }
 
 fn is_gpu_number(text: &str) -> bool {
@@ -104,7 +124,7 @@ fn is_gpu_number(text: &str) -> bool {
 /// `PCI:0000:18:00): 31, …` gives address, number and the rest.
 fn place_and_number(rest: &str) -> Option<(PciAddress, u32, &str)> {
     let (place, rest) = rest.split_once("): ")?;
-    let address = PciAddress::parse(place)?;
+    let address = address_of(place)?;
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (code, detail) = rest.split_at_checked(end)?;
     // A number that the kernel's buffer has cut in the middle would be another number.
@@ -208,6 +228,10 @@ mod tests {
             (
                 "NVRM: GPU0 Xid (PCI:0008:01:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 0x00000000)",
                 "xid 149 at 0008:01:00.0: NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 0x00000000)",
+            ),
+            (
+                "NVRM: Xid (PCI:0000:18:00 GPU-I:05 GPU-CI:00): 94, pid=7311, name=python3, Contained: SM",
+                "xid 94 at 0000:18:00.0 by 7311 \"python3\": Contained: SM",
             ),
             (
                 "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error (First)",

@@ -18,6 +18,10 @@ pub struct XidPolicy {
     switch: BTreeMap<String, Row>,
     pub(crate) repeats: Repeats,
     nvlink_models: Vec<String>,
+    /// Codes whose errors the GPU counts as uncorrected until it is reset.
+    pub(crate) counted_by_ecc: Vec<u32>,
+    /// Codes for which the driver says by its recovery action that something is to be done.
+    pub(crate) marked_for_recovery: Vec<u32>,
     pub(crate) nvlink_bits: Vec<NvLinkBits>,
 }
 

@@ -145,6 +145,9 @@ pub(super) fn no_such_call(name: &str) -> Absent {
     Absent::new(Absence::NotSupported, format!("this driver's library has no {name}"))
 }
 
+/// As NVIDIA names it, and as the judge knows it again.
+const DRIVER_NOT_LOADED: &str = plimsoll_model::NVML_DRIVER_NOT_LOADED;
+
 /// What a return code means for a reading. Names as in NVIDIA's nvml.h.
 pub(super) fn refused(code: nvmlReturn_t) -> Absent {
     let (kind, told) = match code {
@@ -155,10 +158,10 @@ pub(super) fn refused(code: nvmlReturn_t) -> Absent {
         6 => (Absence::Unreadable, "NVML_ERROR_NOT_FOUND"),
         7 => (Absence::TooLarge, "NVML_ERROR_INSUFFICIENT_SIZE"),
         8 => (Absence::Unreadable, "NVML_ERROR_INSUFFICIENT_POWER: a power cable is not attached"),
-        9 => (Absence::NotPresent, "NVML_ERROR_DRIVER_NOT_LOADED"),
+        9 => (Absence::Unreadable, DRIVER_NOT_LOADED),
         10 => (Absence::TimedOut, "NVML_ERROR_TIMEOUT"),
         11 => (Absence::Unreadable, "NVML_ERROR_IRQ_ISSUE: an interrupt of the GPU does not work"),
-        12 => (Absence::NotPresent, "NVML_ERROR_LIBRARY_NOT_FOUND"),
+        12 => (Absence::Unreadable, "NVML_ERROR_LIBRARY_NOT_FOUND"),
         13 => (Absence::NotSupported, "NVML_ERROR_FUNCTION_NOT_FOUND: the driver is older than the library"),
         14 => (Absence::Unreadable, "NVML_ERROR_CORRUPTED_INFOROM"),
         15 => (Absence::Unreadable, "NVML_ERROR_GPU_IS_LOST"),
@@ -172,7 +175,7 @@ pub(super) fn refused(code: nvmlReturn_t) -> Absent {
             (Absence::NotSupported, "NVML_ERROR_ARGUMENT_VERSION_MISMATCH: the driver knows another version")
         }
         27 => (Absence::Unreadable, "NVML_ERROR_NOT_READY"),
-        28 => (Absence::NotPresent, "NVML_ERROR_GPU_NOT_FOUND"),
+        28 => (Absence::Unreadable, "NVML_ERROR_GPU_NOT_FOUND"),
         29 => (Absence::Unreadable, "NVML_ERROR_INVALID_STATE"),
         _ => return Absent::new(Absence::Unreadable, format!("NVML error {code}")),
     };

@@ -333,7 +333,12 @@ fn clocks(gpu: &Gpu<'_>, lib: &NvmlLib, to: &mut GpuReadings) {
     const MEMORY: c_uint = 2;
     let mhz = |value: &c_uint| at_most(20_000, "MHz")(value).map(Megahertz);
     let now = |clock| value!(gpu, lib, nvmlDeviceGetClockInfo, 0, clock).and_then(mhz);
-    let most = |clock| value!(gpu, lib, nvmlDeviceGetMaxClockInfo, 0, clock).and_then(mhz);
+    let most = |clock| {
+        value!(gpu, lib, nvmlDeviceGetMaxClockInfo, 0, clock).and_then(|value| match value {
+            0 => Err(malformed("a highest clock of 0 MHz")),
+            value => mhz(value),
+        })
+    };
     let newer = value!(gpu, lib, nvmlDeviceGetCurrentClocksEventReasons, 0);
     let held_by = match newer.get() {
         Err(absent) if absent.kind == Absence::NotSupported => {
@@ -431,11 +436,15 @@ fn fields<const N: usize>(gpu: &Gpu<'_>, lib: &NvmlLib, ids: [c_uint; N]) -> [Re
     ids.map(|id| {
         let one = all.and_then(|values| {
             let value = values.get(at).ok_or_else(|| malformed("a field without a value"))?;
-            if value.nvmlReturn != 0 {
-                gpu.note(name, value.nvmlReturn);
-                return Err(refused(value.nvmlReturn));
+            match value.nvmlReturn {
+                0 => number_of(value),
+                // Which is what a driver says of a field that it does not know yet.
+                2 => Err(refused(3)),
+                code => {
+                    gpu.note(name, code);
+                    Err(refused(code))
+                }
             }
-            number_of(value)
         });
         at += 1;
         Reading { source: format!("{name}({id})"), ..one }

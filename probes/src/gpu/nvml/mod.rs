@@ -33,8 +33,10 @@ const GPUS_MAX: u32 = 64;
 
 /// Calls take microseconds to milliseconds; one that is out for less than this may well return.
 const PROGRESS: Duration = Duration::from_millis(100);
-/// Without persistence a GPU is started by the first call about it, which takes a second or two. Longer takes no call.
-const HANGS: Duration = Duration::from_secs(3);
+/// Longer than this takes no call about a GPU that works, also while others are being started.
+const HANGS: Duration = Duration::from_secs(5);
+/// Without persistence the first call about a GPU starts it, one after the other, which takes seconds each.
+const STARTS: (&str, Duration) = ("nvmlDeviceGetHandleByIndex_v2", Duration::from_secs(30));
 
 /// What the library says, in the order in which it becomes known.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -96,7 +98,7 @@ pub fn ask(
     let indices = 0..count.ok().copied().unwrap_or(0);
     tell(Told::Driver { library: library.to_owned(), version, count });
 
-    on_step("each GPU by itself");
+    on_step("calls about single GPUs");
     let (sender, receiver) = channel();
     let workers: Vec<Worker> =
         indices.map(|index| Worker::start(nvml, index, gap, began, sender.clone())).collect();
@@ -178,7 +180,8 @@ impl Worker {
             );
             return (!second).then(|| Told::Gpu { second, readings: Box::new(unread(self.index, &why)) });
         }
-        let kind = if out < HANGS { TroubleKind::Slow } else { TroubleKind::Hung };
+        let most = if call == STARTS.0 { STARTS.1 } else { HANGS };
+        let kind = if out < most { TroubleKind::Slow } else { TroubleKind::Hung };
         let call = format!("{call} has not returned for {:.1} s", out.as_secs_f64());
         readings.troubles.push(GpuTrouble { kind, call });
         Some(Told::Gpu { second, readings: Box::new(readings) })

@@ -1,7 +1,8 @@
 //! Whether the driver works, has all GPUs, and they answer.
 
 use plimsoll_model::{
-    Action, Blame, ClearsBy, Device, Domain, GpuReadings, Origin, PciGpu, SkipWhy, TroubleKind, Verdict,
+    Absence, Absent, Action, Blame, ClearsBy, Device, Domain, GpuReadings, NVML_DRIVER_NOT_LOADED, Origin,
+    PciAddress, PciGpu, SkipWhy, TroubleKind, Verdict,
 };
 
 use super::{draft, library, rule, worst};
@@ -32,7 +33,7 @@ pub(super) static CHECKS: [Check; 5] = [
         asks: "Does the driver have as many GPUs as the machine?",
         reads: &["nvmlDeviceGetCount_v2", "/sys/bus/pci/devices/*/{vendor,class}"],
         compares: "`gpu.count` from the configuration, else the NVIDIA GPUs on the PCI bus",
-        verdicts: "Fails when the driver has fewer. Warns when it has more.",
+        verdicts: "Fails when the driver has fewer, or one that is gone from the bus. Warns when it has more than configured, or as many as no board has.",
         why: "A GPU that is missing after a boot is reported by nobody: the others work.",
         clears_by: ClearsBy::GoodReading,
         action: Action::Reboot,
@@ -58,7 +59,7 @@ pub(super) static CHECKS: [Check; 5] = [
         asks: "Does the GPU answer?",
         reads: &["nvmlDeviceGetHandleByIndex_v2", "every other call about it"],
         compares: "nothing: a GPU answers or it does not",
-        verdicts: "Fails when the driver says that the GPU is lost or needs a reset, or when a call about it has not returned for 3 seconds. Unknown when one is out for less at the end of the time.",
+        verdicts: "Fails when the driver says that the GPU is lost or needs a reset, or when a call about it has not returned for 5 seconds, or the first one, which may start it, for 30. Unknown when one is out for less at the end of the time.",
         why: "A GPU that fell off the bus is still counted; the first job that uses it hangs or dies.",
         clears_by: ClearsBy::GoodReading,
         action: Action::Reboot,
@@ -113,7 +114,6 @@ fn works(context: &GpuContext<'_>) -> Verdicted {
     let nvml = match now.nvml.get() {
         Ok(nvml) => nvml,
         Err(absent) => {
-            use plimsoll_model::Absence;
             draft.saw("the driver's library", &absent.detail, &now.nvml.source);
             let told = match module {
                 Some(module) => format!("{}; the kernel module is {module}", absent.detail),
@@ -122,12 +122,23 @@ fn works(context: &GpuContext<'_>) -> Verdicted {
             let undecided =
                 matches!(absent.kind, Absence::NotAsked | Absence::PermissionDenied | Absence::TimedOut);
             if undecided {
-                return Ok(draft.absent("the driver's library", absent, &now.nvml.source, false));
+                return Ok(Judged { reason: told, ..draft.absent("NVML", absent, &now.nvml.source, false) });
             }
             draft.expect("a driver that works", rule("the machine has NVIDIA GPUs"));
-            return Ok(draft.fail(told));
+            return Ok(mend(draft.fail(told), absent, module.is_some()));
         }
     };
+    if let Some(broken) = &nvml.broken {
+        draft.saw("the driver's library", broken, &nvml.library);
+        draft.expect(
+            "a driver that works",
+            rule("NVIDIA NVML: no call crashes or stays in the driver for ever"),
+        );
+        return Ok(draft.fail(broken.clone()).advise(
+            Action::Reboot,
+            "see `gpu.xid` for the GPU that it is about; reboot the node, and install another driver if it comes back",
+        ));
+    }
     let version = draft.need("driver", &nvml.driver_version, Clone::clone)?;
     if let Some(module) = module.filter(|module| *module != version) {
         draft.expect(
@@ -148,49 +159,112 @@ fn works(context: &GpuContext<'_>) -> Verdicted {
     Ok(draft.pass(version.clone()))
 }
 
+/// What to do about a driver that does not work depends on how it does not.
+fn mend(judged: Judged, absent: &Absent, loaded: bool) -> Judged {
+    let says = |text: &str| absent.detail.contains(text);
+    if says("VERSION_MISMATCH") {
+        judged
+    } else if says("INSUFFICIENT_POWER") {
+        judged.advise(Action::Repair, "have the GPUs' power cables checked")
+    } else if absent.kind == Absence::NotPresent && !loaded {
+        judged
+            .advise(Action::Diagnose, "install NVIDIA's driver, or see why its module was not loaded (dmesg)")
+    } else if says(NVML_DRIVER_NOT_LOADED) {
+        judged.advise(
+            Action::Diagnose,
+            "load NVIDIA's module (modprobe nvidia), and see in the kernel's log why it was not loaded",
+        )
+    } else if matches!(absent.kind, Absence::NotPresent | Absence::Malformed) {
+        judged.advise(
+            Action::Diagnose,
+            "install the library that belongs to the driver, or name it with --nvml",
+        )
+    } else {
+        judged.advise(
+            Action::Reboot,
+            "see the kernel's log for what is wrong with the driver; reload it or reboot the node",
+        )
+    }
+}
+
 fn count(context: &GpuContext<'_>) -> Verdicted {
     let mut draft = Draft::node();
     let now = context.now();
     // A display adapter counts when NVIDIA's driver has it.
     let counts =
         |gpu: &&PciGpu| !gpu.display || gpu.driver.ok().is_some_and(|name| name.as_deref() == Some("nvidia"));
-    let bus = now.bus.ok().map(|bus| bus.iter().filter(counts).count());
-    if let Some(bus) = bus {
-        draft.saw("GPUs on the PCI bus", bus, &now.bus.source);
+    let bus: Option<Vec<&PciAddress>> =
+        now.bus.ok().map(|bus| bus.iter().filter(counts).map(|gpu| &gpu.address).collect());
+    if let Some(bus) = &bus {
+        draft.saw("GPUs on the PCI bus", bus.len(), &now.bus.source);
     }
-    let (wanted, origin) = match (context.config.gpu.count, bus) {
+    let configured = context.config.gpu.count;
+    let (wanted, origin) = match (configured, &bus) {
         (Some(wanted), _) => (wanted, context.config.origin()),
-        (None, Some(bus)) => (
-            u32::try_from(bus).unwrap_or(u32::MAX),
-            rule("the GPUs on the PCI bus; a profile or the configuration knows better"),
-        ),
+        (None, Some(bus)) => {
+            let known = "the GPUs on the PCI bus; a profile or the configuration knows better";
+            (u32::try_from(bus.len()).unwrap_or(u32::MAX), rule(known))
+        }
         (None, None) => {
             draft.need("PCI bus", &now.bus, |bus| bus.len().to_string())?;
             (0, Origin::None)
         }
     };
     draft.expect(format!("{wanted} GPUs"), origin);
-    let has = match now.nvml.get() {
+    let none = Vec::new();
+    let (has, gpus) = match now.nvml.get() {
         // Without a driver there is none, which is what the operator should hear where he expects some.
-        Err(_) if super::none_here(context).is_some() => 0,
+        Err(_) if super::none_here(context).is_some() => (0, &none),
         _ => {
             let nvml = library(context, &mut draft)?;
-            *draft.need("GPUs of the driver", &nvml.count, ToString::to_string)?
+            (*draft.need("GPUs of the driver", &nvml.count, ToString::to_string)?, &nvml.gpus)
         }
     };
-    let is = match bus {
-        Some(bus) => format!("the driver has {has}, the PCI bus {bus}"),
+    let mut is = match &bus {
+        Some(bus) => format!("the driver has {has}, the PCI bus {}", bus.len()),
         None => format!("the driver has {has}"),
     };
-    Ok(if has < wanted {
-        draft.fail(is)
-    } else if bus.is_some_and(|bus| has as usize > bus) {
-        draft.warn(is).advise(Action::Reboot, "a GPU of the driver's has gone from the PCI bus: reboot the node, and have the GPU's slot checked")
-    } else if has > wanted {
-        draft.warn(is).advise(Action::None, "mend the configuration, or find out who put the others in")
-    } else {
-        draft.pass(is)
-    })
+    if now.contained && configured.is_none() {
+        return Ok(draft.incomparable(format!("{is}; a container may be given some of them"), "gpu.count"));
+    }
+    let told: Vec<&PciAddress> = gpus.iter().filter_map(|gpu| gpu.address.ok()).collect();
+    // Which they are is known only when all of the driver's GPUs tell.
+    let all_told = told.len() == gpus.len();
+    let absent_from = |these: &[&PciAddress], those: &[&PciAddress]| -> Vec<String> {
+        these.iter().filter(|one| !those.contains(one)).map(ToString::to_string).collect()
+    };
+    let missing = bus.as_ref().map(|bus| absent_from(bus, &told)).filter(|_| all_told).unwrap_or_default();
+    let gone = bus.as_ref().map(|bus| absent_from(&told, bus)).unwrap_or_default();
+    if !missing.is_empty() {
+        is = format!("{is}; the driver does not have {}", missing.join(", "));
+    }
+    if !gone.is_empty() {
+        let is = format!("{is}; the PCI bus does not have {}", gone.join(", "));
+        return Ok(draft.fail(is).advise(Action::Reboot, "a GPU of the driver's has gone from the PCI bus: reboot the node, and have the GPU and its slot checked"));
+    }
+    if has < wanted || !missing.is_empty() {
+        return Ok(draft.fail(is));
+    }
+    if has > wanted {
+        return Ok(draft
+            .warn(is)
+            .advise(Action::None, "mend the configuration, or find out who put the others in"));
+    }
+    if configured.is_none() && !comes_in(context, gpus, has) {
+        draft.expect("1, 2, 4, 8 or 16 GPUs", rule("boards of this model have so many; one that is gone from the PCI bus is missed by nobody else"));
+        return Ok(draft.warn(is).advise(
+            Action::Diagnose,
+            "see whether a GPU is missing; set `gpu.count` in the configuration if none is",
+        ));
+    }
+    Ok(draft.pass(is))
+}
+
+/// Whether GPUs of these models come in such a number.
+fn comes_in(context: &GpuContext<'_>, gpus: &[GpuReadings], count: u32) -> bool {
+    let on_boards =
+        |gpu: &GpuReadings| gpu.identity.name.ok().is_some_and(|name| context.data.gpu_model(name).is_some());
+    !gpus.iter().any(on_boards) || count.is_power_of_two()
 }
 
 fn kernel_driver(context: &GpuContext<'_>) -> Vec<Judged> {
@@ -226,7 +300,18 @@ fn kernel_driver(context: &GpuContext<'_>) -> Vec<Judged> {
     judged.map(|judged: Verdicted| judged.unwrap_or_else(|early| *early)).collect()
 }
 
-fn answers(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
+/// What to do about one GPU to which the driver gives no access.
+fn mend_gpu(judged: Judged, absent: &Absent) -> Judged {
+    if absent.detail.contains("INSUFFICIENT_POWER") {
+        judged.advise(Action::Repair, "have the GPU's power cables checked")
+    } else if absent.detail.contains("FUNCTION_NOT_FOUND") {
+        judged.advise(Action::Diagnose, "bring driver and library to one version")
+    } else {
+        judged
+    }
+}
+
+fn answers(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let mut draft = draft();
     for trouble in &one.now.troubles {
         draft.saw("calls", format!("{}: {}", worst(trouble.kind), trouble.call), "NVML");
@@ -257,11 +342,13 @@ fn answers(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     }
     if let Err(absent) = one.now.handle.get() {
         draft.saw("calls", &absent.detail, &one.now.handle.source);
-        return Ok(match absent.kind {
-            plimsoll_model::Absence::PermissionDenied | plimsoll_model::Absence::NotAsked => {
-                draft.absent("handle", absent, &one.now.handle.source, false)
-            }
-            _ => draft.fail(format!("the driver gives no access to it: {}", absent.detail)),
+        let ours = matches!(absent.kind, Absence::PermissionDenied | Absence::NotAsked);
+        let broken = context.now().nvml.ok().is_some_and(|nvml| nvml.broken.is_some());
+        // A library that crashed says nothing of the GPUs that it had not come to.
+        return Ok(if ours || broken {
+            draft.absent("handle", absent, &one.now.handle.source, false)
+        } else {
+            mend_gpu(draft.fail(format!("the driver gives no access to it: {}", absent.detail)), absent)
         });
     }
     draft.need("address", &one.now.address, ToString::to_string)?;

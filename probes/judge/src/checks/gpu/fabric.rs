@@ -1,8 +1,8 @@
 //! The NVSwitch fabric between GPUs, and the service that sets it up.
 
 use plimsoll_model::{
-    Absence, Action, Blame, ClearsBy, Domain, FabricInfo, FabricState, GpuReadings, Origin, ServiceState,
-    SkipWhy, Verdict,
+    Action, Blame, ClearsBy, Domain, FabricInfo, FabricState, GpuReadings, Origin, ServiceState, SkipWhy,
+    Verdict,
 };
 
 use super::{draft, library, rule};
@@ -18,7 +18,7 @@ pub(super) static CHECKS: [Check; 2] = [
         domain: Domain::Gpu,
         asks: "Is the fabric manager alive?",
         reads: &["/sys/fs/cgroup/**/nvidia-fabricmanager.service/cgroup.procs", "/proc/*/stat"],
-        compares: "`gpu.fabric_manager` from the configuration, else whether GPUs of this model on a node with others take part in a fabric; never the switches' PCI ids",
+        compares: "`gpu.fabric_manager` from the configuration, else whether this many GPUs of this model sit on a board with NVSwitches; never the switches' PCI ids",
         verdicts: "Fails when it should run and does not. Skipped where it is not needed.",
         why: "Without it the links stay down after the next reset, and nobody handles the switches' errors.",
         clears_by: ClearsBy::GoodReading,
@@ -41,6 +41,10 @@ pub(super) static CHECKS: [Check; 2] = [
     },
 ];
 
+/// A board with NVSwitches has eight GPUs, one with four has none. A machine that was given fewer has its fabric set up
+/// by somebody else.
+const SWITCHED_MIN: usize = 5;
+
 /// Whether a fabric manager should run here, and who says so; `None` when nobody knows these GPUs. A GPU that does not
 /// say what it is leaves it untold.
 fn needed(
@@ -51,20 +55,14 @@ fn needed(
     if let Some(wanted) = context.config.gpu.fabric_manager {
         return Ok(Some((wanted, context.config.origin())));
     }
-    // A reading that is missing tells nothing, and is not taken for "no fabric".
-    let takes_part = |gpu: &&GpuReadings| match gpu.fabric.get() {
-        Ok(info) => info.state != FabricState::NotSupported,
-        Err(absent) => absent.kind != Absence::NotSupported,
-    };
-    let members: Vec<&GpuReadings> = all.iter().filter(takes_part).collect();
-    if all.len() < 2 || members.is_empty() {
+    if all.len() < SWITCHED_MIN {
         return Ok(None);
     }
-    let model = |gpu: &&GpuReadings| gpu.identity.name.ok().and_then(|name| context.data.gpu_model(name));
-    if let Some(known) = members.iter().find_map(model) {
+    let model = |gpu: &GpuReadings| gpu.identity.name.ok().and_then(|name| context.data.gpu_model(name));
+    if let Some(known) = all.iter().find_map(model) {
         return Ok(Some((known.fabric_manager, rule(&known.source))));
     }
-    for gpu in members {
+    for gpu in all {
         draft.need("model", &gpu.identity.name, Clone::clone)?;
     }
     Ok(None)
@@ -72,8 +70,8 @@ fn needed(
 
 fn show(state: &ServiceState) -> String {
     match state {
-        ServiceState::Alive(count) => format!("alive, {count} processes"),
-        ServiceState::Unrecognised(count) => format!("{count} processes of other names"),
+        ServiceState::Alive(_) => "alive".to_owned(),
+        ServiceState::Unrecognised(_) => "only processes of other names".to_owned(),
         ServiceState::Dead => "dead".to_owned(),
     }
 }

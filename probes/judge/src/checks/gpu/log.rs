@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use plimsoll_model::{
-    Absence, Absent, Action, ClearsBy, Device, Domain, GpuReadings, PciAddress, RecoveryAction, Verdict,
+    Absence, Absent, Action, Blame, ClearsBy, Device, Domain, GpuReadings, PciAddress, RecoveryAction,
+    Verdict,
 };
 
 use super::{rule, which};
@@ -51,9 +52,22 @@ fn xids(context: &GpuContext<'_>) -> Vec<Judged> {
     judged(context, |event| !matches!(event, GpuEvent::Sxid(_)))
 }
 
+/// Whether the driver has said of this GPU's uncorrected errors that they were contained, and of none that it was not.
+pub(super) fn was_contained(context: &GpuContext<'_>, gpu: &GpuReadings) -> bool {
+    let has = |code: u32| {
+        let of_gpu = |fault: &&GpuFault| {
+            gpu.address.ok().is_some_and(|address| fault.address.as_ref() == Some(address))
+        };
+        context.state.gpu_faults().iter().filter(of_gpu).any(|fault| fault.event == GpuEvent::Xid(code))
+    };
+    has(94) && !has(95)
+}
+
 fn sxids(context: &GpuContext<'_>) -> Vec<Judged> {
     judged(context, |event| matches!(event, GpuEvent::Sxid(_)))
 }
+
+const BESIDE_US: u64 = 60_000_000;
 
 /// What one code means for one device now.
 struct Weighed<'s> {
@@ -153,7 +167,12 @@ impl Log<'_> {
         let others: Vec<String> = weighed.iter().skip(1).map(|one| one.fault.event.to_string()).collect();
         let others = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
         let reason = format!("{}{others}{}", worst.told, gpu.map_or_else(String::new, which));
-        let verdict = if worst.weight == Weight::Fail { Verdict::Fail } else { Verdict::Warn };
+        let verdict = match worst.weight {
+            Weight::Fail => Verdict::Fail,
+            // Some error was reported, and nobody can tell which.
+            _ if worst.fault.event == GpuEvent::Cut => Verdict::Unknown { blame: Blame::Device },
+            _ => Verdict::Warn,
+        };
         let judged = draft.end(verdict, reason).advise(worst.ruling.action, &worst.ruling.advice);
         // A new boot ends what the log says, unless a person has to.
         Ok(Judged { clears_by: Some(worst.ruling.clears_by), ..judged })
@@ -161,7 +180,9 @@ impl Log<'_> {
 
     fn gpu(&self, address: Option<&PciAddress>) -> Option<&GpuReadings> {
         let gpus = &self.context.signals.now.nvml.ok()?.gpus;
-        gpus.iter().find(|gpu| address.is_some() && gpu.address.ok() == address)
+        // One that does not tell its address any more is known by its place.
+        gpus.iter()
+            .find(|gpu| address.is_some_and(|address| super::device(self.context, gpu).0 == address.as_str()))
     }
 
     /// What one code means, beside the other codes of its device and what the GPU says now. `None` when it is over.
@@ -187,8 +208,16 @@ impl Log<'_> {
         if weighed.ruling.overridden {
             return Some(weighed);
         }
-        let has = |code: u32| all.iter().any(|other| other.event == GpuEvent::Xid(code));
-        let pending = gpu.and_then(|gpu| gpu.rows.remapped.ok()).map(|rows| rows.pending || rows.failed);
+        // What belongs to one error is printed within moments.
+        let beside = |code: u32| {
+            let near = |other: &&&GpuFault| other.last_us.abs_diff(fault.last_us) < BESIDE_US;
+            all.iter().filter(near).any(|other| other.event == GpuEvent::Xid(code))
+        };
+        let pending = gpu.and_then(|gpu| match gpu.rows.remapped.get() {
+            Ok(rows) => Some(rows.pending || rows.failed),
+            // GPUs without remapping have nothing to wait for.
+            Err(absent) => (absent.kind == Absence::NotSupported).then_some(false),
+        });
         match fault.event {
             GpuEvent::Xid(63 | 94) if pending == Some(true) => {
                 weighed.say(
@@ -198,7 +227,7 @@ impl Log<'_> {
                 );
             }
             // Contained, and nothing is left to be remapped: what it left behind is gone.
-            GpuEvent::Xid(48) if has(94) && !has(95) && pending == Some(false) => {
+            GpuEvent::Xid(48) if beside(94) && !beside(95) && pending == Some(false) => {
                 weighed.say(
                     Weight::Warn,
                     Action::Watch,
@@ -221,6 +250,9 @@ impl Log<'_> {
                 }
             }
             GpuEvent::Xid(154) => weighed.asked_for(),
+            GpuEvent::InitFailed if self.started_since(fault, gpu) => {
+                weighed.say(Weight::Pass, Action::None, "nothing: the driver has started it since");
+            }
             _ => {}
         }
         if let GpuEvent::Xid(code) = fault.event {
@@ -232,19 +264,21 @@ impl Log<'_> {
         Some(weighed)
     }
 
-    /// Applications cause some codes; when they repeat, the GPU may be to blame.
+    /// Applications cause some codes; when they repeat, the GPU may be to blame. So may it be when any code that means
+    /// nothing by itself comes back all day.
     fn repeats(&self, weighed: &mut Weighed<'_>, code: u32) {
         let rule = &self.context.data.xid_policy.repeats;
-        if !rule.codes.contains(&code) {
+        let by_applications = rule.codes.contains(&code);
+        if !by_applications && weighed.weight > Weight::Pass {
             return;
         }
         let window_us =
             rule.window.map_or(u64::MAX, |window| u64::try_from(window.as_micros()).unwrap_or(u64::MAX));
         let since = self.now_ms.saturating_mul(1000).saturating_sub(window_us);
-        let count = weighed.fault.count_since(since);
+        let count = weighed.fault.incidents_since(since);
         let causers = weighed.fault.causers_since(since);
         let often = count >= rule.same_code
-            || causers.len() >= rule.jobs_or_programs
+            || (by_applications && causers.len() >= rule.jobs_or_programs)
             || (code == 31 && count >= rule.page_faults);
         if often && weighed.weight < Weight::Fail {
             let whom = match causers.len() {
@@ -255,14 +289,14 @@ impl Log<'_> {
             weighed.weight = Weight::Warn;
             weighed.ruling.action = Action::Diagnose;
             weighed.ruling.clears_by = ClearsBy::ActiveTest;
-            weighed.ruling.advice =
-                "applications cause this, and it repeats: test the GPU (dcgmi diag -r 3)".to_owned();
+            weighed.ruling.advice = "it repeats on this GPU: test it (dcgmi diag -r 3)".to_owned();
             weighed.ruling.source.clone_from(&rule.source);
         }
     }
 
-    /// An error that a reset ends is over when the driver has said so in the log since; and it stands as a warning when
-    /// the driver, asked now, wants nothing done and no remapping is left.
+    /// An error that a reset ends is over when the driver has said so in the log since, or when the counters that it
+    /// raised are at zero again. It stands as a warning when the driver, which raises its mark for such errors, wants
+    /// nothing done now.
     fn after_reset(
         &self,
         weighed: &mut Weighed<'_>,
@@ -270,33 +304,58 @@ impl Log<'_> {
         gpu: Option<&GpuReadings>,
         pending: Option<bool>,
     ) -> Option<()> {
+        let Some(gpu) = gpu.filter(|gpu| super::driver::silence(gpu).is_none()) else { return Some(()) };
+        let GpuEvent::Xid(code) = weighed.fault.event else { return Some(()) };
+        let policy = &self.context.data.xid_policy;
+        // Of its links the driver says nothing in its mark; they themselves do.
+        let of_links = matches!(code, 74 | 144..=150);
+        let links_up =
+            gpu.nvlinks.ok().is_some_and(|links| links.iter().all(|link| link.active.ok() == Some(&true)));
+        let action = gpu.recovery.action.ok().copied();
+        let asks = action.is_some_and(|action| action != RecoveryAction::None)
+            || gpu.recovery.reset_required.ok() == Some(&true);
+        if asks || pending == Some(true) || (of_links && !links_up) {
+            return Some(());
+        }
+        let uncorrected = gpu.ecc.total.volatile_uncorrected.ok();
+        if policy.counted_by_ecc.contains(&code) && uncorrected == Some(&0) {
+            return None;
+        }
         let asked = all.iter().find(|other| other.event == GpuEvent::Xid(154));
         let said_over = asked.is_some_and(|asked| {
             asked.last_seq > weighed.fault.last_seq && wants(asked.detail()) == Some(RecoveryAction::None)
         });
-        let now = gpu.and_then(|gpu| gpu.recovery.action.ok()).copied();
-        let reset = gpu.and_then(|gpu| gpu.recovery.reset_required.ok()).copied();
-        let silent = gpu.is_none_or(|gpu| super::driver::silence(gpu).is_some());
-        // Of its links the driver says nothing there; they themselves do.
-        let of_links = matches!(weighed.fault.event, GpuEvent::Xid(74 | 144..=150));
-        let links = gpu.and_then(|gpu| gpu.nvlinks.ok());
-        let links_up = links.is_some_and(|links| links.iter().all(|link| link.active.ok() == Some(&true)));
-        let quiet = now == Some(RecoveryAction::None)
-            && reset != Some(true)
-            && pending == Some(false)
-            && !silent
-            && (!of_links || links_up);
-        if said_over && quiet {
+        if said_over && action == Some(RecoveryAction::None) {
             return None;
         }
-        if quiet {
+        let marks = policy.marked_for_recovery.contains(&code) || of_links;
+        if marks && action == Some(RecoveryAction::None) {
             weighed.say(
                 Weight::Warn,
                 Action::Watch,
                 "the driver says now that nothing is left to be done: watch the GPU",
             );
+        } else if action.is_none() {
+            weighed.ruling.advice.push_str(
+                "; this driver does not tell whether a reset has helped, so the line counts until a reboot",
+            );
         }
         Some(())
+    }
+
+    /// Whether what the driver could not start is there all the same: the GPU answers, it is a display adapter, or the
+    /// driver has all GPUs of the bus.
+    fn started_since(&self, fault: &GpuFault, gpu: Option<&GpuReadings>) -> bool {
+        let now = self.context.signals.now;
+        if fault.address.is_some() {
+            let display = now.bus.ok().is_some_and(|bus| {
+                bus.iter().any(|known| known.display && Some(&known.address) == fault.address.as_ref())
+            });
+            return display || gpu.is_some_and(|gpu| super::driver::silence(gpu).is_none());
+        }
+        let compute = now.bus.ok().map(|bus| bus.iter().filter(|gpu| !gpu.display).count());
+        let has = now.nvml.ok().and_then(|nvml| nvml.count.ok());
+        matches!((compute, has), (Some(compute), Some(has)) if *has as usize >= compute && compute > 0)
     }
 
     fn driver_major(&self) -> u32 {
@@ -380,7 +439,9 @@ fn told(fault: &GpuFault, age: Duration) -> String {
     let times = if fault.count > 1 { format!(" {} times, last", fault.count) } else { String::new() };
     let detail = fault.detail();
     let shown = detail.char_indices().nth(160).map_or(detail, |(at, _)| detail.get(..at).unwrap_or_default());
-    format!("{}{times} {ago} ago: {shown}", fault.event)
+    let shown = shown.trim_start_matches([':', ' ']);
+    let colon = if shown.is_empty() { "" } else { ": " };
+    format!("{}{times} {ago} ago{colon}{shown}", fault.event)
 }
 
 #[cfg(test)]

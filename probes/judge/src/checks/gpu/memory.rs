@@ -2,11 +2,11 @@
 
 use plimsoll_model::{Action, ClearsBy, Domain, GpuReadings, Origin, Reading};
 
-use super::{Peers, draft, peers, rule};
+use super::{Peers, draft, peers, rule, same_model};
 use crate::{
     check::{Check, Judge},
     context::{GpuContext, One},
-    draft::{Draft, Verdicted},
+    draft::{Draft, Judged, Verdicted},
 };
 
 const RESET: &str =
@@ -18,8 +18,8 @@ pub(super) static CHECKS: [Check; 4] = [
         domain: Domain::Gpu,
         asks: "Are errors in the GPU's memory found?",
         reads: &["nvmlDeviceGetEccMode"],
-        compares: "`gpu.ecc` from the configuration, else on",
-        verdicts: "Fails when it is off and should be on. Warns when it is on and should be off, or will change with the next reset. Skipped on GPUs without it.",
+        compares: "`gpu.ecc` from the configuration (`false`: either), else the other GPUs, else on",
+        verdicts: "Fails when it is off and should be on; warns where only the general rule says so, or when it will be off after the next reset. Skipped on GPUs without it.",
         why: "Without it a flipped bit goes into the result unseen.",
         clears_by: ClearsBy::GoodReading,
         action: Action::ResetGpu,
@@ -32,7 +32,7 @@ pub(super) static CHECKS: [Check; 4] = [
         asks: "Has an error in the GPU's memory been left uncorrected?",
         reads: &["nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetMemoryErrorCounter"],
         compares: "none since the GPU was started; the counts of its whole life are shown and fail nothing",
-        verdicts: "Fails when there was one.",
+        verdicts: "Fails when there was one; warns when the driver says that it was contained (xid 94) and no remapping waits.",
         why: "Data were lost, and the row is in use until the GPU is reset.",
         clears_by: ClearsBy::GoodReading,
         action: Action::ResetGpu,
@@ -70,29 +70,47 @@ pub(super) static CHECKS: [Check; 4] = [
 fn mode(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let mut draft = draft();
     let word = |on: bool| if on { "on" } else { "off" };
-    let mode = *draft.need("ECC", &one.now.ecc.mode, |mode| {
+    let configured = context.config.gpu.ecc;
+    let told = draft.need("ECC", &one.now.ecc.mode, |mode| {
         format!("{}, after a reset {}", word(mode.current), word(mode.pending))
-    })?;
-    let (wanted, origin) = match context.config.gpu.ecc {
-        Some(wanted) => (wanted, context.config.origin()),
-        None => match peers(one.all, |gpu: &GpuReadings| gpu.ecc.mode.ok().map(|mode| mode.current)) {
-            Peers::Most(true, count) => (true, Origin::Peers { count }),
-            _ => (true, rule("NVIDIA: ECC is on by default on data centre GPUs")),
-        },
+    });
+    let mode = match told {
+        Ok(mode) => *mode,
+        Err(early) if configured == Some(true) && !early.verdict.is_problem() => {
+            draft.expect(word(true), context.config.origin());
+            let judged = draft.fail("this GPU has no ECC");
+            let judged = judged.advise(Action::None, "mend the configuration, or use another GPU");
+            return Ok(Judged { evidence: early.evidence, ..judged });
+        }
+        Err(early) => return Err(early),
     };
-    draft.expect(word(wanted), origin);
-    Ok(if !mode.current && wanted {
-        draft.fail("off")
-    } else if mode.current != wanted {
-        draft
-            .warn(word(mode.current))
-            .advise(Action::ResetGpu, "turn it off (nvidia-smi -e 0) and reset the GPU")
+    if configured == Some(false) {
+        draft.expect("on or off", context.config.origin());
+        return Ok(draft.pass(word(mode.current)));
+    }
+    let alike =
+        |gpu: &GpuReadings| same_model(one, gpu).then(|| gpu.ecc.mode.ok().map(|mode| mode.current))?;
+    let of_peers = match peers(one.all, alike) {
+        Peers::Most(true, count) => Some(Origin::Peers { count }),
+        _ => None,
+    };
+    let model = one.now.identity.name.ok().and_then(|name| context.data.gpu_model(name));
+    // Where nobody says so and the model is none that is known to come with ECC on, off may be how it was sold.
+    let sure = configured.is_some() || of_peers.is_some() || model.is_some();
+    let origin = match (configured, of_peers) {
+        (Some(_), _) => context.config.origin(),
+        (None, Some(origin)) => origin,
+        (None, None) => rule("NVIDIA: ECC is on by default on data centre GPUs"),
+    };
+    draft.expect("on", origin);
+    Ok(if !mode.current {
+        if sure { draft.fail("off") } else { draft.warn("off") }
     } else if mode.pending != mode.current {
         draft
-            .warn(format!("{}, and {} after the next reset", word(mode.current), word(mode.pending)))
+            .warn("on, and off after the next reset")
             .advise(Action::Diagnose, "find out who asked for that (nvidia-smi -e)")
     } else {
-        draft.pass(word(mode.current))
+        draft.pass("on")
     })
 }
 
@@ -104,7 +122,7 @@ fn also(draft: &mut Draft, what: &str, counter: &Reading<u64>) -> u64 {
     })
 }
 
-fn uncorrected(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
+fn uncorrected(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let mut draft = draft();
     let ecc = &one.now.ecc;
     let total = *draft.need("uncorrected errors", &ecc.total.volatile_uncorrected, ToString::to_string)?;
@@ -114,10 +132,13 @@ fn uncorrected(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     draft.expect("none since the GPU was started", rule("DCGM: fails on any volatile double-bit error"));
     // The sum of the parts may be known when the total lags behind.
     let seen = total.max(dram.saturating_add(sram));
-    Ok(if seen > 0 {
-        draft.fail(format!(
-            "{seen} uncorrected memory errors ({dram} in DRAM, {sram} in SRAM; {life} in its life)"
-        ))
+    let is = format!("{seen} uncorrected memory errors ({dram} in DRAM, {sram} in SRAM; {life} in its life)");
+    let waits = one.now.rows.remapped.ok().is_none_or(|rows| rows.pending || rows.failed);
+    Ok(if seen > 0 && super::log::was_contained(context, one.now) && !waits {
+        let told = "the application that met it has ended; watch the GPU";
+        draft.warn(format!("{is}, contained (xid 94)")).advise(Action::Watch, told)
+    } else if seen > 0 {
+        draft.fail(is)
     } else {
         draft.pass(format!("none ({life} in its life)"))
     })

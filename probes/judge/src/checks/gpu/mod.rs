@@ -14,8 +14,8 @@ mod speed;
 use std::fmt::Display;
 
 use plimsoll_model::{
-    Absence, Action, Blame, Device, GpuReadings, NvmlSample, Origin, PciAddress, PciGpu, SkipWhy,
-    TroubleKind, Verdict,
+    Absence, Action, Blame, Device, GpuReadings, NVML_DRIVER_NOT_LOADED, NvmlSample, Origin, PciAddress,
+    PciGpu, SkipWhy, TroubleKind, Verdict,
 };
 
 use crate::{
@@ -52,14 +52,15 @@ pub(crate) fn judge(context: &GpuContext<'_>, check: &'static Check) -> Vec<Judg
     }
 }
 
-/// Why there is no GPU to judge, when there is none.
+/// Why there is no GPU to judge, when there is none. A driver that is loaded, and lines of the log about GPUs, say that
+/// there was one.
 fn none_here(context: &GpuContext<'_>) -> Option<String> {
     let now = context.now();
-    let no_library = now
-        .nvml
-        .get()
-        .err()
-        .is_some_and(|absent| matches!(absent.kind, Absence::NotPresent | Absence::NotAsked));
+    let of_library =
+        |kinds: &[Absence]| now.nvml.get().err().is_some_and(|absent| kinds.contains(&absent.kind));
+    let no_library = of_library(&[Absence::NotPresent, Absence::NotAsked]);
+    let not_loaded =
+        now.nvml.get().err().is_some_and(|absent| absent.detail.contains(NVML_DRIVER_NOT_LOADED));
     let driver_counts_none = now.nvml.ok().is_some_and(|nvml| nvml.count.ok() == Some(&0));
     let bus = match now.bus.get() {
         Ok(bus) => bus.as_slice(),
@@ -67,16 +68,25 @@ fn none_here(context: &GpuContext<'_>) -> Option<String> {
         Err(absent) if absent.kind == Absence::NotPresent => &[],
         Err(_) => return None,
     };
+    if now.log.ok().is_some_and(|log| !log.events.is_empty())
+        || context.state.gpu_faults().iter().next().is_some()
+    {
+        return None;
+    }
     let has =
         |gpu: &PciGpu, name: &str| gpu.driver.ok().is_some_and(|driver| driver.as_deref() == Some(name));
-    if bus.is_empty() && (no_library || driver_counts_none) {
-        let driver = if no_library { "and no NVIDIA driver" } else { "though NVIDIA's driver is installed" };
+    if bus.is_empty() && (no_library || not_loaded || driver_counts_none) && now.module_version.ok().is_none()
+    {
+        let driver = if no_library { "and no NVIDIA driver" } else { "though NVIDIA's library is installed" };
         return Some(format!("this machine has no NVIDIA GPU {driver}"));
     }
-    if bus.iter().all(|gpu| has(gpu, "vfio-pci")) && (no_library || driver_counts_none) {
+    if !bus.is_empty() && bus.iter().all(|gpu| has(gpu, "vfio-pci")) {
         return Some(format!("all {} NVIDIA GPUs are given to virtual machines (vfio-pci)", bus.len()));
     }
-    if bus.iter().all(|gpu| gpu.display && !has(gpu, "nvidia")) && no_library {
+    if bus.iter().all(|gpu| gpu.display && !has(gpu, "nvidia"))
+        && no_library
+        && now.module_version.ok().is_none()
+    {
         return Some("this machine has an NVIDIA display adapter and no NVIDIA driver".to_owned());
     }
     None
@@ -84,19 +94,53 @@ fn none_here(context: &GpuContext<'_>) -> Option<String> {
 
 /// What the driver's library said, or the judgement that it said nothing.
 fn library<'c>(context: &'c GpuContext<'_>, draft: &mut Draft) -> Result<&'c NvmlSample, Box<Judged>> {
-    *draft = draft.clone().blaming(Blame::Device, "see `gpu.driver`");
+    *draft = draft
+        .clone()
+        .blaming(Blame::Device, "see `gpu.driver` and the kernel's log for what is wrong with the driver");
     draft.need("the driver's library", &context.signals.now.nvml, |nvml| nvml.library.clone())
 }
 
 /// One finding a GPU that the driver counts, or one for the node when it counts none.
 fn each(context: &GpuContext<'_>, judge: fn(&GpuContext<'_>, One<'_>) -> Verdicted) -> Vec<Judged> {
-    match gpus(context) {
-        Err(early) => vec![*early],
-        Ok(all) => {
-            let ones = all.iter().zip(&context.signals.rates).map(|(now, rates)| One { now, rates, all });
-            ones.map(|one| finished(context, one, judge(context, one).unwrap_or_else(|early| *early)))
-                .collect()
-        }
+    let all = match gpus(context) {
+        Err(early) => return vec![*early],
+        Ok(all) => all,
+    };
+    let ones: Vec<One<'_>> =
+        all.iter().zip(&context.signals.rates).map(|(now, rates)| One { now, rates, all }).collect();
+    let judged: Vec<Judged> =
+        ones.iter().map(|one| judge(context, *one).unwrap_or_else(|early| *early)).collect();
+    let doubted: Vec<Judged> =
+        ones.iter().zip(&judged).map(|(one, mine)| doubt(*one, mine.clone(), &ones, &judged)).collect();
+    ones.iter().zip(doubted).map(|(one, judged)| finished(context, *one, judged)).collect()
+}
+
+const UNSUPPORTED: Verdict = Verdict::Skipped { why: SkipWhy::NotSupported };
+
+/// A GPU that says that it does not support what most others of its model and mode do is not believed.
+fn doubt(one: One<'_>, mine: Judged, ones: &[One<'_>], judged: &[Judged]) -> Judged {
+    if mine.verdict != UNSUPPORTED {
+        return mine;
+    }
+    let mig = |gpu: &GpuReadings| gpu.mode.mig.ok().map(|mode| mode.current);
+    let alike = |other: &GpuReadings| {
+        let both = (other.identity.name.ok(), one.now.identity.name.ok());
+        other.index != one.now.index
+            && matches!(both, (Some(a), Some(b)) if a == b)
+            && mig(other) == mig(one.now)
+    };
+    let others: Vec<&Judged> =
+        ones.iter().zip(judged).filter(|(other, _)| alike(other.now)).map(|(_, judged)| judged).collect();
+    let do_support = others.iter().filter(|judged| judged.verdict != UNSUPPORTED).count();
+    if do_support * 2 <= others.len() {
+        return mine;
+    }
+    Judged {
+        verdict: Verdict::Unknown { blame: Blame::Device },
+        reason: format!("{}; {do_support} others of its model do support it", mine.reason),
+        action: Some(Action::Diagnose),
+        advice: Some("reset the GPU, and compare it with another one (nvidia-smi -q)".to_owned()),
+        ..mine
     }
 }
 
@@ -136,7 +180,12 @@ fn finished(context: &GpuContext<'_>, one: One<'_>, judged: Judged) -> Judged {
 /// A GPU's stable name: its PCI address. One that does not tell it is the only one of the bus that no other says to be;
 /// or, as the driver counts GPUs in the order of their addresses, the one at its place.
 fn device(context: &GpuContext<'_>, gpu: &GpuReadings) -> Device {
-    let told = gpu.address.ok().cloned().or_else(|| {
+    // Of two that claim one address, the second is not believed.
+    let twice = |address: &PciAddress| {
+        let all = context.now().nvml.ok().map_or(&[][..], |nvml| nvml.gpus.as_slice());
+        all.iter().any(|other| other.index < gpu.index && other.address.ok() == Some(address))
+    };
+    let told = gpu.address.ok().filter(|address| !twice(address)).cloned().or_else(|| {
         let known = context.now().nvml.ok().map_or(&[][..], |nvml| nvml.gpus.as_slice());
         let is_known = |address: &PciAddress| known.iter().any(|other| other.address.ok() == Some(address));
         let mut bus: Vec<_> = context.now().bus.ok()?.iter().map(|gpu| &gpu.address).collect();
@@ -170,7 +219,7 @@ fn rule(source: &str) -> Origin {
 enum Peers<T> {
     /// There is no other to compare with.
     None,
-    /// This is what most have, and how many were compared.
+    /// This is what most have, and how many others there are.
     Most(T, u32),
     /// No value is that of more than half.
     Split(u32),
@@ -186,8 +235,8 @@ fn peers<T: PartialEq>(all: &[GpuReadings], of: impl Fn(&GpuReadings) -> Option<
     let times = |value: &T| values.iter().filter(|other| *other == value).count();
     let most = values.iter().position(|value| times(value) * 2 > values.len());
     match most.and_then(|at| values.into_iter().nth(at)) {
-        Some(value) => Peers::Most(value, total),
-        None => Peers::Split(total),
+        Some(value) => Peers::Most(value, total - 1),
+        None => Peers::Split(total - 1),
     }
 }
 

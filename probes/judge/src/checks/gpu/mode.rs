@@ -15,7 +15,7 @@ pub(super) static CHECKS: [Check; 4] = [
         domain: Domain::Gpu,
         asks: "Does the driver stay with the GPU when nobody uses it?",
         reads: &["nvmlDeviceGetPersistenceMode"],
-        compares: "`gpu.persistence` from the configuration, else on",
+        compares: "`gpu.persistence` from the configuration (`false`: either), else on",
         verdicts: "Warns otherwise.",
         why: "Without it each job starts the GPU anew, which takes seconds and forgets its settings and counters.",
         clears_by: ClearsBy::GoodReading,
@@ -71,12 +71,16 @@ const fn word(on: bool) -> &'static str {
 fn persistence(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let mut draft = draft();
     let on = *draft.need("persistence", &one.now.mode.persistence, |on| word(*on).to_owned())?;
-    let (wanted, origin) = match context.config.gpu.persistence {
-        Some(wanted) => (wanted, context.config.origin()),
-        None => (true, rule("NVIDIA driver persistence guide: on for data centre GPUs")),
+    if context.config.gpu.persistence == Some(false) {
+        draft.expect("on or off", context.config.origin());
+        return Ok(draft.pass(word(on)));
+    }
+    let origin = match context.config.gpu.persistence {
+        Some(_) => context.config.origin(),
+        None => rule("NVIDIA driver persistence guide: on for data centre GPUs"),
     };
-    draft.expect(word(wanted), origin);
-    Ok(if on == wanted { draft.pass(word(on)) } else { draft.warn(word(on)) })
+    draft.expect("on", origin);
+    Ok(if on { draft.pass("on") } else { draft.warn("off") })
 }
 
 fn mig(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {

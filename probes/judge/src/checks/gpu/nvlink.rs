@@ -1,9 +1,12 @@
 //! The links between GPUs.
 
-use plimsoll_model::{Action, ClearsBy, Domain, GpuReadings, NvLink, Origin, Rate, Reading, SkipWhy};
+use plimsoll_model::{
+    Action, ClearsBy, Domain, GpuReadings, NvLink, NvLinkRates, Origin, Rate, Reading, SkipWhy,
+};
 
 use super::{Peers, draft, peers, rule};
 use crate::{
+    GpuModel,
     check::{Check, Judge},
     context::{GpuContext, One},
     draft::{Draft, Judged, Verdicted},
@@ -15,8 +18,8 @@ pub(super) static CHECKS: [Check; 3] = [
         domain: Domain::Gpu,
         asks: "Are all of the GPU's NVLinks up?",
         reads: &["nvmlDeviceGetNvLinkState"],
-        compares: "`gpu.nvlinks` from the configuration, else what a GPU of this model has (on nodes with two or more), else the other GPUs, else the GPU's other links",
-        verdicts: "Fails when fewer are up. Skipped where a GPU has none, or none is up on any and nobody says otherwise.",
+        compares: "`gpu.nvlinks` from the configuration, else what a GPU of this model has (on nodes with two or more), else the other GPUs",
+        verdicts: "Fails when fewer are up; warns where only the other GPUs say so and none is up. Skipped where a GPU has none, is cut into instances, or none is up on any and nobody says otherwise.",
         why: "A collective operation is as fast as its slowest link; a GPU that lost one slows all of them down.",
         clears_by: ClearsBy::GoodReading,
         action: Action::ResetGpu,
@@ -65,54 +68,89 @@ fn up(gpu: &GpuReadings) -> Option<u32> {
     u32::try_from(states?.into_iter().filter(|active| *active).count()).ok()
 }
 
+/// What a GPU of this model has, on a node with others.
+fn of_model<'c>(context: &'c GpuContext<'_>, one: One<'_>) -> Option<&'c GpuModel> {
+    let name = one.now.identity.name.ok()?;
+    context.data.gpu_model(name).filter(|_| one.all.len() > 1)
+}
+
 fn active(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let mut draft = draft();
-    let links = match (links(&mut draft, one), context.config.gpu.nvlinks) {
-        // A GPU that tells of no link is at fault where the operator expects some.
-        (Err(early), Some(wanted)) if wanted > 0 && !early.verdict.is_problem() => {
-            draft.expect(format!("{wanted} up"), context.config.origin());
-            return Ok(draft.fail("this GPU has no NVLink"));
+    let configured = context.config.gpu.nvlinks;
+    let links = match links(&mut draft, one) {
+        Ok(links) => links,
+        Err(early) if early.verdict.is_problem() => return Err(early),
+        // A GPU that tells of no link is at fault where somebody knows that it has some.
+        Err(early) => {
+            let (wanted, origin) = match (configured, of_model(context, one)) {
+                (Some(wanted), _) => (wanted, context.config.origin()),
+                (None, Some(model)) => (model.nvlinks, rule(&model.source)),
+                (None, None) => return Err(early),
+            };
+            draft.expect(format!("{wanted} up"), origin);
+            if wanted == 0 {
+                return Err(early);
+            }
+            return Ok(Judged { evidence: early.evidence, ..draft.fail("it says that it has no NVLink") });
         }
-        (links, _) => links?,
     };
     let mut down = Vec::new();
+    let mut untold = None;
     let mut up_here = 0;
     for link in links {
-        if *draft.need(&format!("link {}", link.link), &link.active, |on| {
+        match draft.need(&format!("link {}", link.link), &link.active, |on| {
             if *on { "up" } else { "down" }.to_owned()
-        })? {
-            up_here += 1;
-        } else {
-            down.push(link.link.to_string());
+        }) {
+            Ok(true) => up_here += 1,
+            Ok(false) => down.push(link.link.to_string()),
+            Err(early) => untold = untold.or(Some(early)),
         }
     }
-    let model = one
-        .now
-        .identity
-        .name
-        .ok()
-        .and_then(|name| context.data.gpu_model(name))
-        .filter(|_| one.all.len() > 1);
     let all = u32::try_from(links.len()).unwrap_or(u32::MAX);
-    let (wanted, origin) = match (context.config.gpu.nvlinks, model, peers(one.all, up)) {
-        (Some(wanted), _, _) => (wanted, context.config.origin()),
-        (None, Some(model), _) => (model.nvlinks, rule(&model.source)),
-        (None, None, Peers::Most(most, count)) if most > 0 => {
-            (most.max(if up_here > 0 { all } else { 0 }), Origin::Peers { count })
-        }
-        _ if up_here > 0 => (all, rule("a GPU's links are up together")),
-        _ => {
-            return Ok(draft
-                .skip(SkipWhy::NothingToCompareWith, format!("none of {all} is up, as on the other GPUs")));
-        }
-    };
-    draft.expect(format!("{wanted} up"), origin);
     let is = if down.is_empty() {
         format!("{up_here} up")
     } else {
         format!("{up_here} up; down: {}", down.join(", "))
     };
-    Ok(if up_here < wanted { draft.fail(is) } else { draft.pass(is) })
+    let (wanted, origin) = match (configured, of_model(context, one), peers(one.all, up)) {
+        (Some(wanted), _, _) => (wanted, context.config.origin()),
+        // Cut into instances, a GPU may give up its links to others.
+        (None, _, _) if up_here == 0 && one.now.mode.mig.ok().is_some_and(|mode| mode.current) => {
+            return Ok(
+                draft.skip(SkipWhy::NotSupported, format!("{is}; the GPU is cut into instances (MIG)"))
+            );
+        }
+        (None, Some(model), _) => (model.nvlinks, rule(&model.source)),
+        (None, None, Peers::Most(most, count)) if most > 0 => (most, Origin::Peers { count }),
+        (None, None, Peers::None) if up_here > 0 && up_here < all => {
+            draft.expect(
+                format!("all {all} up"),
+                rule("a GPU's links are up together, where none is left out by design"),
+            );
+            return Ok(draft.warn(is));
+        }
+        _ if up_here > 0 => (up_here, rule("its links are up")),
+        _ => match untold {
+            Some(early) => return Err(early),
+            None => {
+                return Ok(draft.skip(
+                    SkipWhy::NothingToCompareWith,
+                    format!("none of {all} is up, as on the other GPUs"),
+                ));
+            }
+        },
+    };
+    draft.expect(format!("{wanted} up"), origin);
+    let unknown = all.saturating_sub(up_here).saturating_sub(u32::try_from(down.len()).unwrap_or(u32::MAX));
+    match untold {
+        // Whatever those say that do not tell, too many are down.
+        _ if up_here + unknown < wanted => {}
+        Some(early) => return Err(early),
+        None => return Ok(draft.pass(is)),
+    }
+    // A card that no bridge connects, among others that are, may be meant so.
+    let unbridged = configured.is_none() && of_model(context, one).is_none() && up_here == 0;
+    Ok(if unbridged { draft.warn(is) } else { draft.fail(is) })
 }
 
 fn version(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
@@ -147,36 +185,66 @@ fn errors(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     draft.expect("no replay, no recovery, few CRC errors", origin);
     let mut bad = Vec::new();
     let mut noisy = Vec::new();
+    // A link that does not tell hides no other's errors.
+    let mut untold = None;
     for (link, rates) in links.iter().zip(&one.rates.nvlinks) {
-        if *draft.need(&format!("link {}", link.link), &link.active, |on| {
-            if *on { "up" } else { "down" }.to_owned()
-        })? {
-            let mut rate = |what: &str, reading: &Reading<Rate>| {
-                draft.need(&format!("link {} {what}", link.link), reading, ToString::to_string).copied()
-            };
-            let replays = rate("replays", &rates.replays)?;
-            let recoveries = rate("recoveries", &rates.recoveries)?;
-            let crc = rate("CRC errors", &rates.crc_errors)?;
-            let told = format!(
-                "link {}: {} replays, {} recoveries, {} CRC errors in {} ms",
-                link.link, replays.delta, recoveries.delta, crc.delta, crc.over_ms
-            );
-            if replays.delta > 0 || recoveries.delta > 0 || crc.per_second() > crc_max {
-                bad.push(told);
-            } else if crc.delta > 0 {
-                noisy.push(told);
+        let rated = rated(&mut draft, link, rates);
+        match rated {
+            Ok(None) => {}
+            Ok(Some([replays, recoveries, crc])) => {
+                let told = format!(
+                    "link {}: {} replays, {} recoveries, {} CRC errors in {} ms",
+                    link.link, replays.delta, recoveries.delta, crc.delta, crc.over_ms
+                );
+                if replays.delta > 0 || recoveries.delta > 0 || crc.per_second() > crc_max {
+                    bad.push(told);
+                } else if crc.delta > 0 {
+                    noisy.push(told);
+                }
             }
+            Err(early) => untold = untold.or(Some(early)),
         }
     }
-    Ok(if !bad.is_empty() {
-        draft.fail(bad.join("; "))
-    } else if !noisy.is_empty() {
+    if !bad.is_empty() {
+        return Ok(draft.fail(summed(&bad)));
+    }
+    if let Some(early) = untold {
+        return Err(early);
+    }
+    Ok(if !noisy.is_empty() {
         draft
-            .warn(noisy.join("; "))
+            .warn(summed(&noisy))
             .advise(Action::Watch, "watch it; few CRC errors are corrected and cost little")
     } else if links.iter().all(|link| link.active.ok() == Some(&false)) {
         draft.skip(SkipWhy::NotPresent, "no link is up")
     } else {
         draft.pass("no errors between the two readings")
     })
+}
+
+/// The rates of a link that is up: replays, recoveries, CRC errors.
+fn rated(draft: &mut Draft, link: &NvLink, rates: &NvLinkRates) -> Result<Option<[Rate; 3]>, Box<Judged>> {
+    let up = *draft.need(&format!("link {}", link.link), &link.active, |on| {
+        if *on { "up" } else { "down" }.to_owned()
+    })?;
+    if !up {
+        return Ok(None);
+    }
+    let mut rate = |what: &str, reading: &Reading<Rate>| {
+        draft.need(&format!("link {} {what}", link.link), reading, ToString::to_string).copied()
+    };
+    Ok(Some([
+        rate("replays", &rates.replays)?,
+        rate("recoveries", &rates.recoveries)?,
+        rate("CRC errors", &rates.crc_errors)?,
+    ]))
+}
+
+/// The first of several, and how many there are.
+fn summed(links: &[String]) -> String {
+    match links {
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first}; and {} more links", rest.len()),
+        [] => String::new(),
+    }
 }

@@ -1,8 +1,8 @@
 //! A GPU's PCIe link.
 
-use plimsoll_model::{Action, ClearsBy, Domain, GpuReadings, Origin, SkipWhy};
+use plimsoll_model::{Action, ClearsBy, Domain, Origin, SkipWhy};
 
-use super::{Peers, busy, draft, peers, rule, same_model};
+use super::{busy, draft, rule, same_model};
 use crate::{
     check::{Check, Judge},
     context::{GpuContext, One},
@@ -16,9 +16,13 @@ pub(super) static CHECKS: [Check; 3] = [
         id: "gpu.pcie.width",
         domain: Domain::Gpu,
         asks: "Does the GPU's PCIe link have all its lanes?",
-        reads: &["nvmlDeviceGetCurrPcieLinkWidth", "nvmlDeviceGetMaxPcieLinkWidth"],
-        compares: "the other GPUs; where there are none, what GPU and slot have in common",
-        verdicts: "Fails when it has fewer.",
+        reads: &[
+            "nvmlDeviceGetCurrPcieLinkWidth",
+            "nvmlDeviceGetMaxPcieLinkWidth",
+            "nvmlDeviceGetUtilizationRates",
+        ],
+        compares: "the widest of the other GPUs, and what GPU and slot have in common",
+        verdicts: "Fails when it has fewer than another GPU, or fewer than it could when it is busy. Skipped when all idle GPUs are as narrow: some save power so.",
         why: "Half the lanes is half the speed of everything that goes between GPU and host.",
         clears_by: ClearsBy::GoodReading,
         action: Action::Reboot,
@@ -57,19 +61,28 @@ pub(super) static CHECKS: [Check; 3] = [
     },
 ];
 
-fn width(_: &GpuContext<'_>, one: One<'_>) -> Verdicted {
+fn width(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let mut draft = draft();
     let width = *draft.need("lanes", &one.now.pcie.width, |lanes| format!("x{lanes}"))?;
     let most = *draft.need("lanes at most", &one.now.pcie.width_max, |lanes| format!("x{lanes}"))?;
-    let of = |gpu: &GpuReadings| same_model(one, gpu).then(|| gpu.pcie.width.ok().copied())?;
-    let (wanted, origin) = match peers(one.all, of) {
-        // All of them may sit in narrow slots by design.
-        Peers::Most(common, count) => (common, Origin::Peers { count }),
-        Peers::None | Peers::Split(_) => (most, rule("PCI Express: the lesser of what GPU and slot can do")),
-    };
-    draft.expect(format!("x{wanted}"), origin);
     let is = format!("x{width}");
-    Ok(if width < wanted { draft.fail(is) } else { draft.pass(is) })
+    let others = one.all.iter().filter(|other| other.index != one.now.index && same_model(one, other));
+    let widths: Vec<u32> = others.filter_map(|other| other.pcie.width.ok().copied()).collect();
+    let widest = widths.iter().copied().max().unwrap_or(0).min(most);
+    if width < widest {
+        // Idle or not, the others are wider.
+        let count = u32::try_from(widths.len()).unwrap_or(u32::MAX);
+        draft.expect(format!("x{widest}"), Origin::Peers { count });
+        return Ok(draft.fail(is));
+    }
+    draft.expect(format!("x{most}"), rule("PCI Express: the lesser of what GPU and slot can do"));
+    Ok(if width >= most {
+        draft.pass(is)
+    } else if busy(context, one, &mut draft)? {
+        draft.fail(format!("{is} on a busy GPU"))
+    } else {
+        draft.skip(SkipWhy::Idle, format!("{is} of x{most}; the GPU is idle, and no other is wider"))
+    })
 }
 
 fn generation(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {

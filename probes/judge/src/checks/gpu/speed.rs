@@ -145,7 +145,10 @@ fn temperature(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
         let (below, _) = context.limit("gpu_temperature_margin_celsius_below_zero_max");
         draft.expect(format!("a margin above {least} °C"), origin);
         let left = f64::from(margin.0);
-        let is = format!("{now}, {margin} below its highest operating temperature");
+        let is = match margin.0 {
+            below if below >= 0 => format!("{now}, {margin} below its highest operating temperature"),
+            above => format!("{now}, {} above its highest operating temperature", Celsius(-above)),
+        };
         return Ok(if left <= -below {
             draft.fail(is)
         } else if left <= least {
