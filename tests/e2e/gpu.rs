@@ -333,21 +333,35 @@ fn what_is_no_nvml_is_a_driver_that_does_not_work() {
     // The machine in the ELF header: 0xf3 is RISC-V.
     *foreign.get_mut(18).expect("a header") = 0xf3;
     let cut = fs::read(library.path()).expect("the library").into_iter().take(4096).collect::<Vec<u8>>();
+    let nameless = FakeNvml::without(&["nvmlInit_v2"]);
     let cases = [
-        (place("text", b"all your base"), "too short"),
+        (place("text", b"all your base"), "file too short"),
         (place("foreign", &foreign), "cannot open shared object file"),
         (place("cut", &cut), "cut"),
-        (FakeNvml::without(&["nvmlInit_v2"]).path().display().to_string(), "nvmlInit_v2"),
-        (directory.path().join("missing").display().to_string(), "No such file"),
+        (nameless.path().display().to_string(), "is not NVML"),
     ];
-    for (path, _) in &cases {
+    for (path, told) in &cases {
         let now = eight.check_with(path);
         let driver = find(&now, "gpu.driver", "node");
         assert_eq!(driver.verdict, Verdict::Fail, "{path}: {driver:?}");
+        assert!(driver.reason.contains(told), "{told}: {driver:?}");
         let of_library =
             |f: &&Finding| f.verdict == Verdict::Pass && f.evidence.iter().any(|e| e.source.contains("nvml"));
         assert_eq!(now.findings.iter().find(of_library), None, "{path}");
     }
+}
+
+#[test]
+fn a_library_that_was_named_wrongly_is_not_the_nodes_fault() {
+    let eight = Eight::new();
+    let directory = tempfile::tempdir().expect("a directory");
+    let missing = directory.path().join("missing").display().to_string();
+    let driver = eight.check_with(&missing);
+    let driver = find(&driver, "gpu.driver", "node");
+    assert_eq!(driver.verdict, Verdict::Unknown { blame: Blame::Plimsoll }, "{driver:?}");
+    assert!(driver.reason.contains("mend --nvml"), "{driver:?}");
+    let text = out(&plimsoll_tests::run(&["check", "--only", "gpu", "--nvml", &missing]));
+    assert!(text.contains("mend --nvml"), "{text}");
 }
 
 #[test]

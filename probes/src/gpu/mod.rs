@@ -46,7 +46,10 @@ pub(crate) fn collect(machine: &Machine, asked: &Asked) -> GpuSample {
         machine.step("the PCI bus (/sys/bus/pci)");
         machine.reading(format!("{DEVICES}/*"), topology::collect(machine))
     });
-    let unasked = Absent::new(Absence::NotAsked, "the driver's library was not asked");
+    let unasked = Absent::new(
+        Absence::NotAsked,
+        "a tree has no driver; a library that answers for its GPUs was not named",
+    );
     GpuSample {
         contained,
         bus,

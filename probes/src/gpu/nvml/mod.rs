@@ -71,6 +71,11 @@ pub fn ask(
     on_step: impl Fn(&str),
     mut tell: impl FnMut(Told),
 ) {
+    // A name is looked up where libraries are; a path that somebody has given should be that of a file.
+    if library.contains('/') && !std::fs::metadata(library).is_ok_and(|meta| meta.is_file()) {
+        let detail = format!("{library}: no such file; mend --nvml");
+        return tell(Told::Unusable(Absent::new(Absence::NotAsked, detail)));
+    }
     on_step(&format!("nvmlInit_v2 ({library})"));
     let nvml = match Nvml::builder().lib_path(OsStr::new(library)).init() {
         // It is never closed: a thread that hangs in it may come back at any time.

@@ -78,7 +78,9 @@ fn none_here(context: &GpuContext<'_>) -> Option<String> {
     if bus.is_empty() && (no_library || not_loaded || driver_counts_none) && now.module_version.ok().is_none()
     {
         let driver = if no_library { "and no NVIDIA driver" } else { "though NVIDIA's library is installed" };
-        return Some(format!("this machine has no NVIDIA GPU {driver}"));
+        let misled = now.nvml.get().err().filter(|absent| absent.detail.contains("--nvml"));
+        let misled = misled.map_or_else(String::new, |absent| format!(" ({})", absent.detail));
+        return Some(format!("this machine has no NVIDIA GPU {driver}{misled}"));
     }
     if !bus.is_empty() && bus.iter().all(|gpu| has(gpu, "vfio-pci")) {
         return Some(format!("all {} NVIDIA GPUs are given to virtual machines (vfio-pci)", bus.len()));
