@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use plimsoll_model::{Finding, Report, SkipWhy, Verdict};
 use unicode_width::UnicodeWidthStr;
 
-use super::words::{action, told};
+use super::words::{action, told, without_part};
 use crate::{
     clean::clean,
     wrap::{pad, wrap},
@@ -27,7 +27,18 @@ struct Row<'a> {
     verdict: Verdict,
     checks: Vec<&'a str>,
     device: &'a str,
+    /// Further devices that say the same.
+    more: usize,
     finding: &'a Finding,
+}
+
+impl Row<'_> {
+    fn devices(&self) -> String {
+        match self.more {
+            0 => clean(self.device).into_owned(),
+            more => format!("{} and {more} more", clean(self.device)),
+        }
+    }
 }
 
 /// The report as a table.
@@ -42,7 +53,7 @@ pub fn table(report: &Report, style: &Style) -> String {
     }
     let width = |cell: &dyn Fn(&Row<'_>) -> usize| rows.iter().map(cell).max().unwrap_or(0);
     let check_width = width(&|row| checks(row).width()).min(44);
-    let device_width = width(&|row| clean(row.device).width()).min(28);
+    let device_width = width(&|row| row.devices().width()).min(28);
     for row in &rows {
         text.push_str(&line(row, style, check_width, device_width));
     }
@@ -139,11 +150,28 @@ fn rows<'a>(findings: &[&'a Finding]) -> Vec<Row<'a>> {
             _ => {
                 places.insert(cause, rows.len());
                 let (verdict, device) = (finding.verdict, finding.device.0.as_str());
-                rows.push(Row { verdict, checks: vec![&finding.check.0], device, finding });
+                rows.push(Row { verdict, checks: vec![&finding.check.0], device, more: 0, finding });
             }
         }
     }
-    rows
+    alike(rows)
+}
+
+/// Rows of the same checks on several devices, which say the same of each, become one.
+fn alike(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
+    let mut joined: Vec<Row<'_>> = Vec::new();
+    let mut places = BTreeMap::new();
+    for row in rows {
+        let cause = (row.verdict, row.checks.clone(), without_part(row.finding), action(row.finding));
+        match places.get(&cause).and_then(|at: &usize| joined.get_mut(*at)) {
+            Some(first) => first.more += 1,
+            None => {
+                places.insert(cause, joined.len());
+                joined.push(row);
+            }
+        }
+    }
+    joined
 }
 
 /// `storage.mount.space`, `storage.mount.{space,inodes}`, or `host.* (29 checks)`.
@@ -173,10 +201,11 @@ fn line(row: &Row<'_>, style: &Style, check_width: usize, device_width: usize) -
         "{}  {}  {}",
         paint(&word, colour(row.verdict), style.colour),
         pad(&checks(row), check_width),
-        pad(&clean(row.device), device_width)
+        pad(&row.devices(), device_width)
     );
     let head = head.trim_end();
-    let evidence = clean(&told(finding)).into_owned();
+    let evidence = if row.more == 0 { told(finding) } else { without_part(finding) };
+    let evidence = clean(&evidence).into_owned();
     let action = clean(&action(finding)).into_owned();
     let Some(columns) = style.columns else {
         let action = if action.is_empty() { String::new() } else { format!("  -> {action}") };
@@ -184,7 +213,7 @@ fn line(row: &Row<'_>, style: &Style, check_width: usize, device_width: usize) -
     };
     // The head has colours, which take no room.
     let head_width =
-        7 + 2 + check_width.max(checks(row).width()) + 2 + device_width.max(clean(row.device).width()) + 2;
+        7 + 2 + check_width.max(checks(row).width()) + 2 + device_width.max(row.devices().width()) + 2;
     let mut text = String::new();
     if head_width + evidence.width().min(40) <= columns {
         let lines = wrap(&evidence, columns - head_width);

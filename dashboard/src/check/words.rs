@@ -2,8 +2,18 @@
 
 use plimsoll_model::{Action, Blame, Finding, Origin, Verdict};
 
-/// What is, and beside it what should be and who says so, or whose fault it is that it cannot be told.
+/// What is, and beside it what should be and who says so, or whose fault it is that it cannot be told; before it, which
+/// part it is about.
 pub(super) fn told(finding: &Finding) -> String {
+    if finding.part.is_empty() {
+        without_part(finding)
+    } else {
+        format!("{}: {}", finding.part, without_part(finding))
+    }
+}
+
+/// The same of several parts that say the same.
+pub(super) fn without_part(finding: &Finding) -> String {
     let reason = &finding.reason;
     match (&finding.expectation.origin, finding.verdict) {
         (_, Verdict::Unknown { blame: Blame::Plimsoll }) => format!("{reason} (Plimsoll's own trouble)"),

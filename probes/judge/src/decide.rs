@@ -155,6 +155,7 @@ fn judge_storage(signals: &StorageSignals<'_>, policy: &Policy<'_>) -> Judgement
 fn judge_failed(domain: Domain, failure: &Failure, policy: &Policy<'_>) -> Judgements {
     let judged = Judged {
         device: Device::node(),
+        part: String::new(),
         verdict: Verdict::Unknown { blame: failure.blame },
         reason: failure.reason.clone(),
         evidence: Vec::<Evidence>::new(),
@@ -171,6 +172,7 @@ fn finding(check: &'static Check, judged: Judged, age_ms: u64) -> Finding {
     Finding {
         check: CheckId(Cow::Borrowed(check.id)),
         device: judged.device,
+        part: judged.part,
         verdict: judged.verdict,
         reason: judged.reason,
         evidence: judged.evidence,

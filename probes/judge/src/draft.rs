@@ -9,6 +9,8 @@ use plimsoll_model::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Judged {
     pub(crate) device: Device,
+    /// What a person calls the device, where that is something else.
+    pub(crate) part: String,
     pub(crate) verdict: Verdict,
     pub(crate) reason: String,
     pub(crate) evidence: Vec<Evidence>,
@@ -187,6 +189,7 @@ impl Draft {
     pub(crate) fn end(self, verdict: Verdict, reason: impl Into<String>) -> Judged {
         Judged {
             device: self.device,
+            part: String::new(),
             verdict,
             reason: reason.into(),
             evidence: self.evidence,

@@ -290,6 +290,8 @@ pub struct Finding {
     pub check: CheckId,
     /// The device.
     pub device: Device,
+    /// What a person calls it or pulls: `GPU 3, serial 1653123010003`; empty where the device says it all.
+    pub part: String,
     /// The judgement.
     #[serde(flatten)]
     pub verdict: Verdict,

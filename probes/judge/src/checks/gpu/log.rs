@@ -7,7 +7,7 @@ use plimsoll_model::{
     Verdict,
 };
 
-use super::{rule, which};
+use super::{part, rule};
 use crate::{
     Version, Weight,
     check::{Check, Judge},
@@ -166,7 +166,7 @@ impl Log<'_> {
         draft.expect("no such error", rule(&who));
         let others: Vec<String> = weighed.iter().skip(1).map(|one| one.fault.event.to_string()).collect();
         let others = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
-        let reason = format!("{}{others}{}", worst.told, gpu.map_or_else(String::new, which));
+        let reason = format!("{}{others}", worst.told);
         let verdict = match worst.weight {
             Weight::Fail => Verdict::Fail,
             // Some error was reported, and nobody can tell which.
@@ -175,7 +175,8 @@ impl Log<'_> {
         };
         let judged = draft.end(verdict, reason).advise(worst.ruling.action, &worst.ruling.advice);
         // A new boot ends what the log says, unless a person has to.
-        Ok(Judged { clears_by: Some(worst.ruling.clears_by), ..judged })
+        let part = gpu.map_or_else(String::new, part);
+        Ok(Judged { part, clears_by: Some(worst.ruling.clears_by), ..judged })
     }
 
     fn gpu(&self, address: Option<&PciAddress>) -> Option<&GpuReadings> {

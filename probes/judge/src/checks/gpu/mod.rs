@@ -161,21 +161,16 @@ fn gpus<'c>(context: &'c GpuContext<'_>) -> Result<&'c [GpuReadings], Box<Judged
 
 /// Says which GPU it is, and gives one reason to everything that is unknown because that GPU does not answer.
 fn finished(context: &GpuContext<'_>, one: One<'_>, judged: Judged) -> Judged {
-    let device = device(context, one.now);
-    let silent =
-        driver::silence(one.now).filter(|_| judged.verdict == Verdict::Unknown { blame: Blame::Device });
+    let judged = Judged { device: device(context, one.now), part: part(one.now), ..judged };
+    let silent = driver::silence(one.now).filter(|_| matches!(judged.verdict, Verdict::Unknown { .. }));
     match silent {
         Some(told) if !driver::is_about_silence(&judged) => Judged {
-            device,
-            reason: format!("the GPU does not answer: {told}{}", which(one.now)),
+            reason: format!("the GPU does not answer: {told}"),
             action: Some(Action::Diagnose),
             advice: Some("see what `gpu.answers` says of it".to_owned()),
             ..judged
         },
-        _ if judged.verdict.is_problem() => {
-            Judged { device, reason: format!("{}{}", judged.reason, which(one.now)), ..judged }
-        }
-        _ => Judged { device, ..judged },
+        _ => judged,
     }
 }
 
@@ -200,11 +195,11 @@ fn device(context: &GpuContext<'_>, gpu: &GpuReadings) -> Device {
     Device(told.map_or_else(|| format!("gpu{}", gpu.index), |address| address.to_string()))
 }
 
-/// ` (GPU 3, serial 1653123000000)`: what a person pulls.
-fn which(gpu: &GpuReadings) -> String {
+/// `GPU 3, serial 1653123000000`: what a person pulls.
+fn part(gpu: &GpuReadings) -> String {
     match gpu.identity.serial.ok() {
-        Some(serial) => format!(" (GPU {}, serial {serial})", gpu.index),
-        None => format!(" (GPU {})", gpu.index),
+        Some(serial) => format!("GPU {}, serial {serial}", gpu.index),
+        None => format!("GPU {}", gpu.index),
     }
 }
 
