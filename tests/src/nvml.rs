@@ -54,8 +54,9 @@ impl FakeNvml {
                 *bytes.get_mut(place + 1).expect("it lies in the file") = b'x';
             }
         }
-        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        let directory = directory.expect("a directory for the library");
+        // Beside the binary: memory file systems may forbid to run what lies in them.
+        let beside = crate::binary().parent().map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let directory = tempfile::tempdir_in(beside).expect("a directory for the library");
         fs::write(directory.path().join(NAME), bytes).expect("a copy of the library");
         Self { directory }
     }
