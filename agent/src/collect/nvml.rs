@@ -1,9 +1,14 @@
 //! What the driver's library said, put together from what its child told and how that ended.
 
+use std::time::Duration;
+
 use plimsoll_model::{Absence, Absent, GpuReadings, GpuTrouble, NvmlSample, Reading, TroubleKind};
 use plimsoll_probes::gpu::nvml::{Told, unread};
 
 use crate::supervise::{Ending, Outcome};
+
+/// Longer than this no driver takes to start or leave all GPUs of a node.
+const STARTS_MAX: Duration = Duration::from_secs(60);
 
 /// What the driver's library said.
 #[derive(Debug, Default)]
@@ -13,6 +18,8 @@ pub(super) struct NvmlAnswer {
     driver: Option<(String, Reading<String>, Reading<u32>)>,
     first: Vec<GpuReadings>,
     second: Vec<GpuReadings>,
+    /// What kept GPUs from being read a second time.
+    troubles: Vec<(u32, GpuTrouble)>,
     /// The library crashed, or hangs so that its child cannot be killed.
     broken: Option<String>,
 }
@@ -22,6 +29,7 @@ impl NvmlAnswer {
         match told {
             Told::Unusable(absent) => self.unusable = Some(Reading::new("nvmlInit_v2", 0, Err(absent))),
             Told::Driver { library, version, count } => self.driver = Some((library, version, count)),
+            Told::Trouble { index, trouble } => self.troubles.push((index, trouble)),
             Told::Gpu { second: false, readings } => self.first.push(*readings),
             Told::Gpu { second: true, readings } => self.second.push(*readings),
         }
@@ -38,9 +46,7 @@ impl NvmlAnswer {
             self.unusable = Some(Reading::new(source, 0, Err(why)));
             return;
         };
-        if why.kind == Absence::Unreadable {
-            self.broken = Some(why.detail.clone());
-        }
+        let mut all_said = true;
         for index in 0..count.ok().copied().unwrap_or(0) {
             let said = |list: &[GpuReadings]| list.iter().find(|gpu| gpu.index == index).cloned();
             let mut silent = match (said(&self.first), said(&self.second)) {
@@ -49,11 +55,19 @@ impl NvmlAnswer {
                 (Some(first), None) => first,
                 (None, None) => unread(index, &why),
             };
-            if why.kind == Absence::TimedOut {
+            all_said = false;
+            let told =
+                self.troubles.iter().filter(|(of, _)| *of == index).map(|(_, trouble)| trouble.clone());
+            silent.troubles.extend(told);
+            if why.kind == Absence::TimedOut && silent.troubles.is_empty() {
                 let call = format!("some call: {}", why.detail);
                 silent.troubles.push(GpuTrouble { kind: TroubleKind::Slow, call });
             }
             self.second.push(silent);
+        }
+        // One that crashes or stays after all was said owes nobody an answer.
+        if why.kind == Absence::Unreadable && !all_said {
+            self.broken = Some(why.detail);
         }
     }
 
@@ -82,14 +96,24 @@ fn ended(outcome: &Outcome) -> Absent {
         Ending::TimedOut | Ending::OutOfTime => {
             (Absence::TimedOut, format!("the driver's library has not answered within {took:.1} s"))
         }
-        // A call that not even SIGKILL ends: the driver is broken until the next boot.
+        // A GPU that is being started or left cannot be interrupted either, for seconds; for longer, the driver is
+        // broken until the next boot.
         Ending::LeftStuck(pid) => (
-            Absence::Unreadable,
-            format!("a call of the driver's library hangs and its probe (pid {pid}) cannot be killed"),
+            if outcome.took < STARTS_MAX { Absence::TimedOut } else { Absence::Unreadable },
+            format!(
+                "a call of the driver's library has not returned and its probe (pid {pid}) cannot be killed"
+            ),
         ),
         Ending::StillStuck(ref stuck) => (
-            Absence::Unreadable,
-            format!("a probe of an earlier run (pid {}) hangs in the driver and cannot be killed", stuck.pid),
+            if stuck.age().is_none_or(|age| age < STARTS_MAX) {
+                Absence::TimedOut
+            } else {
+                Absence::Unreadable
+            },
+            format!(
+                "a probe of an earlier run (pid {}) still hangs in the driver and cannot be killed",
+                stuck.pid
+            ),
         ),
         // SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV: nobody sends these from outside.
         Ending::Killed(signal @ (4 | 6 | 7 | 8 | 11)) => (

@@ -30,6 +30,15 @@ pub(crate) struct Stuck {
     boot_id: String,
 }
 
+impl Stuck {
+    /// How long ago it was started.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let began = self.start_ticks / rustix::param::clock_ticks_per_second().max(1);
+        u64::try_from(now.tv_sec).ok()?.checked_sub(began).map(Duration::from_secs)
+    }
+}
+
 /// The file that they are written down in.
 #[derive(Debug)]
 pub(crate) struct Ledger {

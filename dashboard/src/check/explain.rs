@@ -123,7 +123,7 @@ pub fn xid_explanation(code: u32, data: &Data, overrides: &Overrides, columns: u
         // The site's own word is not refined.
         beside.clear();
     } else if now.verdict == Weight::Fail && now.clears_by == ClearsBy::GpuReset {
-        beside.push("only warns once the driver says that nothing is left to be done and no remapping is pending; over when it has said so in the log since".to_owned());
+        beside.extend(data.xid_policy.after_reset(code));
     }
     parts.list("beside", beside.into_iter());
     let views = row.into_iter().flat_map(XidRow::views);

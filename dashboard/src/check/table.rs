@@ -27,14 +27,14 @@ struct Row<'a> {
     verdict: Verdict,
     checks: Vec<&'a str>,
     device: &'a str,
-    /// Further devices that say the same.
-    more: usize,
+    /// Further findings that say the same of other devices.
+    more: Vec<&'a Finding>,
     finding: &'a Finding,
 }
 
 impl Row<'_> {
     fn devices(&self) -> String {
-        match self.more {
+        match self.more.len() {
             0 => clean(self.device).into_owned(),
             more => format!("{} and {more} more", clean(self.device)),
         }
@@ -150,7 +150,7 @@ fn rows<'a>(findings: &[&'a Finding]) -> Vec<Row<'a>> {
             _ => {
                 places.insert(cause, rows.len());
                 let (verdict, device) = (finding.verdict, finding.device.0.as_str());
-                rows.push(Row { verdict, checks: vec![&finding.check.0], device, more: 0, finding });
+                rows.push(Row { verdict, checks: vec![&finding.check.0], device, more: Vec::new(), finding });
             }
         }
     }
@@ -164,7 +164,7 @@ fn alike(rows: Vec<Row<'_>>) -> Vec<Row<'_>> {
     for row in rows {
         let cause = (row.verdict, row.checks.clone(), without_part(row.finding), action(row.finding));
         match places.get(&cause).and_then(|at: &usize| joined.get_mut(*at)) {
-            Some(first) => first.more += 1,
+            Some(first) => first.more.push(row.finding),
             None => {
                 places.insert(cause, joined.len());
                 joined.push(row);
@@ -204,7 +204,16 @@ fn line(row: &Row<'_>, style: &Style, check_width: usize, device_width: usize) -
         pad(&row.devices(), device_width)
     );
     let head = head.trim_end();
-    let evidence = if row.more == 0 { told(finding) } else { without_part(finding) };
+    let evidence = if row.more.is_empty() {
+        told(finding)
+    } else {
+        // Each by its short name: `GPU 3` of `GPU 3, serial 1653123010003`.
+        let name = |f: &Finding| {
+            f.part.split(',').next().filter(|part| !part.is_empty()).unwrap_or(&f.device.0).to_owned()
+        };
+        let names: Vec<String> = std::iter::once(&finding).chain(&row.more).map(|f| name(f)).collect();
+        format!("{}: {}", names.join(", "), without_part(finding))
+    };
     let evidence = clean(&evidence).into_owned();
     let action = clean(&action(finding)).into_owned();
     let Some(columns) = style.columns else {

@@ -66,8 +66,11 @@ pub fn decide(
     for (check, judged) in judged {
         let finding = finding(check, judged, age_ms);
         // What a good reading clears in general, the check itself remembers where it has to, as those of the log do.
-        let finding =
-            if check.clears_by == ClearsBy::GoodReading { finding } else { latch(&mut next, finding) };
+        let finding = if check.clears_by == ClearsBy::GoodReading && finding.clears_by != ClearsBy::Person {
+            finding
+        } else {
+            latch(&mut next, finding)
+        };
         findings.push(finding);
     }
     (next, findings)

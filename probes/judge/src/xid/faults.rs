@@ -47,8 +47,10 @@ impl GpuFault {
         let mut bursts = 0;
         let mut last: Option<u64> = None;
         for (at, _) in anonymous {
-            bursts += u64::from(last.is_none_or(|last| at.saturating_sub(last) > BURST_US));
-            last = Some(*at);
+            if last.is_none_or(|first| at.saturating_sub(first) > BURST_US) {
+                bursts += 1;
+                last = Some(*at);
+            }
         }
         bursts + self.causers_since(since_us).len() as u64
     }

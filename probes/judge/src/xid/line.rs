@@ -47,19 +47,15 @@ pub struct GpuLine<'l> {
 }
 
 impl GpuLine<'_> {
-    /// What tells lines of one code apart that mean different things: the registers and codes of NVLink errors, and
-    /// whether a switch's error was fatal, and on which link.
+    /// What tells lines of one code apart that mean different things: the registers and codes of NVLink errors, on
+    /// whatever link, and whether a switch's error was fatal.
     #[must_use]
     pub fn variant(&self) -> &str {
-        let end = match self.event {
-            GpuEvent::Xid(74 | 144..=150) => self.detail.find(')').map_or(self.detail.len(), |at| at + 1),
-            GpuEvent::Sxid(_) => self.detail.find("Link ").map_or(0, |at| {
-                let digits = self.detail.bytes().skip(at + 5).take_while(u8::is_ascii_digit).count();
-                at + 5 + digits
-            }),
-            _ => 0,
-        };
-        self.detail.get(..end).unwrap_or_default()
+        match self.event {
+            GpuEvent::Xid(74 | 144..=150) => self.detail.split_once('(').map_or("", |(_, codes)| codes),
+            GpuEvent::Sxid(_) => self.detail.split(',').next().unwrap_or_default(),
+            _ => "",
+        }
     }
 
     /// What a collector keeps apart: lines of one kind displace only each other.

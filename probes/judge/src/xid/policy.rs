@@ -189,6 +189,26 @@ impl XidPolicy {
         name.split([' ', '-']).any(|word| self.nvlink_models.iter().any(|model| model == word))
     }
 
+    /// What shows that a reset has ended an error of this code, for people.
+    #[must_use]
+    pub fn after_reset(&self, code: u32) -> Vec<String> {
+        let mut told = Vec::new();
+        if self.counted_by_ecc.contains(&code) {
+            told.push(
+                "over when the GPU counts no uncorrected error any more and no remapping is pending"
+                    .to_owned(),
+            );
+        }
+        if self.marked_for_recovery.contains(&code) {
+            told.push("only warns once the driver's recovery action is none".to_owned());
+        }
+        if matches!(code, 74 | 144..=150) {
+            told.push("only warns once all links are up and the driver's recovery action is none".to_owned());
+        }
+        told.push("over when the driver has said in the log since that nothing is left to be done (xid 154), or at the next boot".to_owned());
+        told
+    }
+
     /// What else decides about a code, for people.
     #[must_use]
     pub fn refinements(&self, code: u32) -> Vec<String> {

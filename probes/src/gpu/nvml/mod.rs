@@ -53,6 +53,13 @@ pub enum Told {
         /// How many GPUs there are.
         count: Reading<u32>,
     },
+    /// What kept a GPU from being read a second time.
+    Trouble {
+        /// Which.
+        index: u32,
+        /// The call that is out.
+        trouble: GpuTrouble,
+    },
     /// The first or second reading of one GPU.
     Gpu {
         /// The second.
@@ -177,18 +184,25 @@ impl Worker {
         let (call, since) = self.asking.get()?;
         let out = since.elapsed();
         let (second, mut readings) = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if out < PROGRESS {
+        let answers = out < PROGRESS;
+        let most = if call == STARTS.0 { STARTS.1 } else { HANGS };
+        let kind = if out < most { TroubleKind::Slow } else { TroubleKind::Hung };
+        let call = format!("{call} has not returned for {:.1} s", out.as_secs_f64());
+        let trouble = GpuTrouble { kind, call };
+        if second {
+            // The first reading is whole, and says more than half of a second one.
+            return (!answers).then_some(Told::Trouble { index: self.index, trouble });
+        }
+        if !answers {
+            readings.troubles.push(trouble);
+        } else if readings.troubles.is_empty() {
             // It answers, and there was too little time to ask it everything.
             let why = Absent::new(
                 Absence::NotAsked,
                 "the time was up before it was asked; give more with --budget",
             );
-            return (!second).then(|| Told::Gpu { second, readings: Box::new(unread(self.index, &why)) });
+            readings = unread(self.index, &why);
         }
-        let most = if call == STARTS.0 { STARTS.1 } else { HANGS };
-        let kind = if out < most { TroubleKind::Slow } else { TroubleKind::Hung };
-        let call = format!("{call} has not returned for {:.1} s", out.as_secs_f64());
-        readings.troubles.push(GpuTrouble { kind, call });
         Some(Told::Gpu { second, readings: Box::new(readings) })
     }
 }

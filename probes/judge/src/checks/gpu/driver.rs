@@ -235,14 +235,15 @@ fn count(context: &GpuContext<'_>) -> Verdicted {
     };
     let missing = bus.as_ref().map(|bus| absent_from(bus, &told)).filter(|_| all_told).unwrap_or_default();
     let gone = bus.as_ref().map(|bus| absent_from(&told, bus)).unwrap_or_default();
-    if !missing.is_empty() {
+    if !missing.is_empty() && (configured.is_none() || has < wanted) {
         is = format!("{is}; the driver does not have {}", missing.join(", "));
     }
     if !gone.is_empty() {
         let is = format!("{is}; the PCI bus does not have {}", gone.join(", "));
         return Ok(draft.fail(is).advise(Action::Reboot, "a GPU of the driver's has gone from the PCI bus: reboot the node, and have the GPU and its slot checked"));
     }
-    if has < wanted || !missing.is_empty() {
+    // The operator may have left some to others, and counts what is here.
+    if has < wanted || (configured.is_none() && !missing.is_empty()) {
         return Ok(draft.fail(is));
     }
     if has > wanted {

@@ -26,7 +26,7 @@ pub(super) static CHECKS: [Check; 2] = [
         asks: "Has the driver reported an error of this GPU since the boot?",
         reads: READS,
         compares: "NVIDIA's XID catalogue, code by code (`plimsoll explain xid 79`); `[xid.CODE]` in the configuration changes what a code means here",
-        verdicts: "By code. An error that needs a reset counts until the driver says that nothing is left to be done; one that needs a reboot until the next boot. What applications cause is a warning only when it repeats.",
+        verdicts: "By code. An error that needs a reset counts until something shows that there was one: the driver's own word, or counters that start anew; one that needs a reboot until the next boot. What applications cause is a warning only when it repeats.",
         why: "It is where the driver says first, and most exactly, what is wrong with a GPU.",
         clears_by: ClearsBy::GoodReading,
         action: Action::Diagnose,
@@ -52,15 +52,21 @@ fn xids(context: &GpuContext<'_>) -> Vec<Judged> {
     judged(context, |event| !matches!(event, GpuEvent::Sxid(_)))
 }
 
-/// Whether the driver has said of this GPU's uncorrected errors that they were contained, and of none that it was not.
+/// Whether the driver has said of this GPU's last uncorrected error that it was contained, and of none that it was not.
 pub(super) fn was_contained(context: &GpuContext<'_>, gpu: &GpuReadings) -> bool {
-    let has = |code: u32| {
+    let last = |codes: &[u32]| {
         let of_gpu = |fault: &&GpuFault| {
             gpu.address.ok().is_some_and(|address| fault.address.as_ref() == Some(address))
         };
-        context.state.gpu_faults().iter().filter(of_gpu).any(|fault| fault.event == GpuEvent::Xid(code))
+        let faults = context.state.gpu_faults().iter().filter(of_gpu);
+        faults
+            .filter(|fault| codes.iter().any(|code| fault.event == GpuEvent::Xid(*code)))
+            .map(|fault| fault.last_us)
+            .max()
     };
-    has(94) && !has(95)
+    let others = last(&[48, 140, 172]).unwrap_or(0);
+    last(&[95]).is_none()
+        && last(&[94]).is_some_and(|contained| contained.saturating_add(BESIDE_US) >= others)
 }
 
 fn sxids(context: &GpuContext<'_>) -> Vec<Judged> {
@@ -116,13 +122,13 @@ fn judged(context: &GpuContext<'_>, wanted: fn(GpuEvent) -> bool) -> Vec<Judged>
             Err(told) => harmless.extend(told),
         }
     }
-    if !findings.is_empty() {
-        return findings;
-    }
     let lost = log.events_lost.saturating_add(context.state.gpu_faults().dropped);
     if lost > 0 {
         let absent = Absent::new(Absence::TooLarge, format!("{lost} lines more than can be kept"));
-        return vec![draft.absent("kernel log", &absent, &source, false)];
+        findings.push(draft.clone().absent("kernel log", &absent, &source, false));
+    }
+    if !findings.is_empty() {
+        return findings;
     }
     let reach = crate::log_check::reach(log, now.0);
     if harmless.is_empty() {
@@ -170,7 +176,9 @@ impl Log<'_> {
         let verdict = match worst.weight {
             Weight::Fail => Verdict::Fail,
             // Some error was reported, and nobody can tell which.
-            _ if worst.fault.event == GpuEvent::Cut => Verdict::Unknown { blame: Blame::Device },
+            _ if weighed.iter().any(|one| one.fault.event == GpuEvent::Cut) => {
+                Verdict::Unknown { blame: Blame::Device }
+            }
             _ => Verdict::Warn,
         };
         let judged = draft.end(verdict, reason).advise(worst.ruling.action, &worst.ruling.advice);
@@ -214,6 +222,8 @@ impl Log<'_> {
             let near = |other: &&&GpuFault| other.last_us.abs_diff(fault.last_us) < BESIDE_US;
             all.iter().filter(near).any(|other| other.event == GpuEvent::Xid(code))
         };
+        // On whatever link, and with whatever registers.
+        let times = all.iter().filter(|other| other.event == fault.event).map(|other| other.count).sum();
         let pending = gpu.and_then(|gpu| match gpu.rows.remapped.get() {
             Ok(rows) => Some(rows.pending || rows.failed),
             // GPUs without remapping have nothing to wait for.
@@ -238,7 +248,7 @@ impl Log<'_> {
             GpuEvent::Xid(74) => {
                 let explained = gpu.and_then(|gpu| gpu.identity.name.ok());
                 if explained.is_some_and(|name| data.xid_policy.explains_registers(name))
-                    && let Some(decoded) = decode_registers(&data.xid_policy, fault.detail(), fault.count)
+                    && let Some(decoded) = decode_registers(&data.xid_policy, fault.detail(), times)
                 {
                     weighed.decoded(decoded.weight, &decoded.told);
                 }
@@ -319,7 +329,7 @@ impl Log<'_> {
             return Some(());
         }
         let uncorrected = gpu.ecc.total.volatile_uncorrected.ok();
-        if policy.counted_by_ecc.contains(&code) && uncorrected == Some(&0) {
+        if policy.counted_by_ecc.contains(&code) && uncorrected == Some(&0) && pending == Some(false) {
             return None;
         }
         let asked = all.iter().find(|other| other.event == GpuEvent::Xid(154));
@@ -336,9 +346,9 @@ impl Log<'_> {
                 Action::Watch,
                 "the driver says now that nothing is left to be done: watch the GPU",
             );
-        } else if action.is_none() {
+        } else {
             weighed.ruling.advice.push_str(
-                "; this driver does not tell whether a reset has helped, so the line counts until a reboot",
+                "; unless the driver says in the log that nothing is left to be done (xid 154), it counts until a reboot",
             );
         }
         Some(())

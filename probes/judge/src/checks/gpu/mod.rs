@@ -124,16 +124,27 @@ fn doubt(one: One<'_>, mine: Judged, ones: &[One<'_>], judged: &[Judged]) -> Jud
     if mine.verdict != UNSUPPORTED {
         return mine;
     }
-    let mig = |gpu: &GpuReadings| gpu.mode.mig.ok().map(|mode| mode.current);
+    let modes = |gpu: &GpuReadings| {
+        (gpu.mode.mig.ok().map(|mode| mode.current), gpu.ecc.mode.ok().map(|mode| mode.current))
+    };
     let alike = |other: &GpuReadings| {
         let both = (other.identity.name.ok(), one.now.identity.name.ok());
-        other.index != one.now.index
-            && matches!(both, (Some(a), Some(b)) if a == b)
-            && mig(other) == mig(one.now)
+        let named_alike = matches!(both, (Some(a), Some(b)) if a == b);
+        // What is asked may be the mode itself.
+        let set_alike = modes(other) == modes(one.now) || modes(one.now).1.is_none();
+        other.index != one.now.index && named_alike && set_alike && driver::silence(other).is_none()
     };
-    let others: Vec<&Judged> =
-        ones.iter().zip(judged).filter(|(other, _)| alike(other.now)).map(|(_, judged)| judged).collect();
-    let do_support = others.iter().filter(|judged| judged.verdict != UNSUPPORTED).count();
+    let telling = |judged: &&Judged| !matches!(judged.verdict, Verdict::Unknown { .. });
+    let others: Vec<&Judged> = ones
+        .iter()
+        .zip(judged)
+        .filter(|(other, _)| alike(other.now))
+        .map(|(_, judged)| judged)
+        .filter(telling)
+        .collect();
+    let no_rate = Verdict::Skipped { why: SkipWhy::NoBaseline };
+    let do_support =
+        others.iter().filter(|judged| judged.verdict != UNSUPPORTED && judged.verdict != no_rate).count();
     if do_support * 2 <= others.len() {
         return mine;
     }

@@ -80,6 +80,9 @@ fn active(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let links = match links(&mut draft, one) {
         Ok(links) => links,
         Err(early) if early.verdict.is_problem() => return Err(early),
+        Err(early) if configured.is_none() && one.now.mode.mig.ok().is_some_and(|mode| mode.current) => {
+            return Err(early);
+        }
         // A GPU that tells of no link is at fault where somebody knows that it has some.
         Err(early) => {
             let (wanted, origin) = match (configured, of_model(context, one)) {
@@ -121,8 +124,9 @@ fn active(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
             );
         }
         (None, Some(model), _) => (model.nvlinks, rule(&model.source)),
-        (None, None, Peers::Most(most, count)) if most > 0 => (most, Origin::Peers { count }),
-        (None, None, Peers::None) if up_here > 0 && up_here < all => {
+        (None, None, Peers::Most(most, count)) if most > 0 && count >= 2 => (most, Origin::Peers { count }),
+        // A link has two ends: of two GPUs, both lose it.
+        (None, None, _) if up_here > 0 && up_here < all => {
             draft.expect(
                 format!("all {all} up"),
                 rule("a GPU's links are up together, where none is left out by design"),
@@ -188,28 +192,29 @@ fn errors(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     // A link that does not tell hides no other's errors.
     let mut untold = None;
     for (link, rates) in links.iter().zip(&one.rates.nvlinks) {
-        let rated = rated(&mut draft, link, rates);
-        match rated {
-            Ok(None) => {}
-            Ok(Some([replays, recoveries, crc])) => {
-                let told = format!(
-                    "link {}: {} replays, {} recoveries, {} CRC errors in {} ms",
-                    link.link, replays.delta, recoveries.delta, crc.delta, crc.over_ms
-                );
-                if replays.delta > 0 || recoveries.delta > 0 || crc.per_second() > crc_max {
-                    bad.push(told);
-                } else if crc.delta > 0 {
-                    noisy.push(told);
-                }
-            }
-            Err(early) => untold = untold.or(Some(early)),
+        let (counters, early) = rated(&mut draft, link, rates);
+        untold = untold.or(early);
+        let Some([replays, recoveries, crc]) = counters else { continue };
+        let delta = |rate: Option<Rate>| rate.map_or(0, |rate| rate.delta);
+        let told = format!(
+            "link {}: {} replays, {} recoveries, {} CRC errors between two readings",
+            link.link,
+            delta(replays),
+            delta(recoveries),
+            delta(crc)
+        );
+        if delta(replays) > 0 || delta(recoveries) > 0 || crc.is_some_and(|crc| crc.per_second() > crc_max) {
+            bad.push(told);
+        } else if delta(crc) > 0 {
+            noisy.push(told);
         }
     }
     if !bad.is_empty() {
         return Ok(draft.fail(summed(&bad)));
     }
-    if let Some(early) = untold {
-        return Err(early);
+    match untold {
+        Some(early) if early.verdict.is_problem() || noisy.is_empty() => return Err(early),
+        _ => {}
     }
     Ok(if !noisy.is_empty() {
         draft
@@ -222,22 +227,37 @@ fn errors(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     })
 }
 
-/// The rates of a link that is up: replays, recoveries, CRC errors.
-fn rated(draft: &mut Draft, link: &NvLink, rates: &NvLinkRates) -> Result<Option<[Rate; 3]>, Box<Judged>> {
-    let up = *draft.need(&format!("link {}", link.link), &link.active, |on| {
-        if *on { "up" } else { "down" }.to_owned()
-    })?;
-    if !up {
-        return Ok(None);
+/// The rates of a link that is up, as far as it tells them: replays, recoveries, CRC errors; and why not all.
+fn rated(
+    draft: &mut Draft,
+    link: &NvLink,
+    rates: &NvLinkRates,
+) -> (Option<[Option<Rate>; 3]>, Option<Box<Judged>>) {
+    match draft
+        .need(&format!("link {}", link.link), &link.active, |on| if *on { "up" } else { "down" }.to_owned())
+    {
+        Ok(true) => {}
+        Ok(false) => return (None, None),
+        Err(early) => return (None, Some(early)),
     }
-    let mut rate = |what: &str, reading: &Reading<Rate>| {
-        draft.need(&format!("link {} {what}", link.link), reading, ToString::to_string).copied()
+    let mut untold = None;
+    let mut rate = |what: &str, reading: &Reading<Rate>| match draft.need(
+        &format!("link {} {what}", link.link),
+        reading,
+        ToString::to_string,
+    ) {
+        Ok(rate) => Some(*rate),
+        Err(early) => {
+            untold.get_or_insert(early);
+            None
+        }
     };
-    Ok(Some([
-        rate("replays", &rates.replays)?,
-        rate("recoveries", &rates.recoveries)?,
-        rate("CRC errors", &rates.crc_errors)?,
-    ]))
+    let counters = [
+        rate("replays", &rates.replays),
+        rate("recoveries", &rates.recoveries),
+        rate("CRC errors", &rates.crc_errors),
+    ];
+    (Some(counters), untold)
 }
 
 /// The first of several, and how many there are.

@@ -1,6 +1,6 @@
 //! A GPU's PCIe link.
 
-use plimsoll_model::{Action, ClearsBy, Domain, Origin, SkipWhy};
+use plimsoll_model::{Action, ClearsBy, Domain, GpuReadings, Origin, SkipWhy};
 
 use super::{busy, draft, rule, same_model};
 use crate::{
@@ -66,11 +66,14 @@ fn width(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     let width = *draft.need("lanes", &one.now.pcie.width, |lanes| format!("x{lanes}"))?;
     let most = *draft.need("lanes at most", &one.now.pcie.width_max, |lanes| format!("x{lanes}"))?;
     let is = format!("x{width}");
+    let busy_min = context.limit("gpu_busy_percent_min").0;
+    let idle = |gpu: &GpuReadings| gpu.utilization.ok().is_none_or(|share| share.0 < busy_min);
     let others = one.all.iter().filter(|other| other.index != one.now.index && same_model(one, other));
-    let widths: Vec<u32> = others.filter_map(|other| other.pcie.width.ok().copied()).collect();
+    // A GPU that works may be wider than one that saves power; one that is as idle may not.
+    let comparable = others.filter(|other| idle(other) || !idle(one.now));
+    let widths: Vec<u32> = comparable.filter_map(|other| other.pcie.width.ok().copied()).collect();
     let widest = widths.iter().copied().max().unwrap_or(0).min(most);
     if width < widest {
-        // Idle or not, the others are wider.
         let count = u32::try_from(widths.len()).unwrap_or(u32::MAX);
         draft.expect(format!("x{widest}"), Origin::Peers { count });
         return Ok(draft.fail(is));
@@ -81,7 +84,7 @@ fn width(context: &GpuContext<'_>, one: One<'_>) -> Verdicted {
     } else if busy(context, one, &mut draft)? {
         draft.fail(format!("{is} on a busy GPU"))
     } else {
-        draft.skip(SkipWhy::Idle, format!("{is} of x{most}; the GPU is idle, and no other is wider"))
+        draft.skip(SkipWhy::Idle, format!("{is} of x{most}; the GPU is idle, and no other idle one is wider"))
     })
 }
 
