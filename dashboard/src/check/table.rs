@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use plimsoll_model::{Finding, Report, SkipWhy, Verdict};
+use plimsoll_model::{Finding, Overall, Report, SkipWhy, Verdict};
 use unicode_width::UnicodeWidthStr;
 
 use super::words::{action, told, without_part};
@@ -102,9 +102,16 @@ fn headline(report: &Report, style: &Style) -> String {
     if let Some(tree) = &report.node.sysroot {
         node = format!("{node} (the tree {})", clean(tree));
     }
-    let judged = |finding: &&Finding| !matches!(finding.verdict, Verdict::Skipped { .. });
+    // What a verdict rests on: all that was judged, or what stands against the node.
+    let is_fit = report.overall == Overall::Fit;
+    let counts = |finding: &&Finding| match finding.verdict {
+        Verdict::Skipped { .. } => false,
+        Verdict::Pass | Verdict::Warn => is_fit,
+        Verdict::Unknown { .. } => report.overall == Overall::Undecided,
+        Verdict::Fail => true,
+    };
     let domains: BTreeSet<&str> =
-        report.findings.iter().filter(judged).filter_map(|f| f.check.0.split('.').next()).collect();
+        report.findings.iter().filter(counts).filter_map(|f| f.check.0.split('.').next()).collect();
     let domains = listed(&domains.into_iter().collect::<Vec<_>>());
     let colour = match report.overall.to_string().as_str() {
         "FIT" => "32;1",

@@ -255,9 +255,6 @@ impl XidPolicy {
                 rule.same_code, rule.jobs_or_programs, rule.source
             ));
         }
-        say(
-            "what a reset clears only warns when the driver says that nothing is left to be done and no remapping is pending, and is over when it said so in the log",
-        );
         told
     }
 
