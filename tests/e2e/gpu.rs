@@ -441,6 +441,52 @@ fn the_library_is_asked_anew_at_each_reading() {
     assert_eq!(find(&now, "gpu.remap.pending", "0000:86:00.0").verdict, Verdict::Fail);
 }
 
+/// The fake keeps to NVML's interface as NVIDIA's own bindings have it: values, enumerations, versioned structures.
+#[test]
+fn nvidias_own_bindings_read_from_the_fake_what_its_scenario_says() {
+    let Some(bindings) = std::env::var_os("PLIMSOLL_NVML_PYTHON") else {
+        return plimsoll_tests::skip(
+            "NVIDIA's Python bindings (nvidia-ml-py) are not installed; tests/run installs them",
+        );
+    };
+    let eight = Eight::new();
+    let library = FakeNvml::new();
+    let odd = library.scenario(
+        "[gpu3]\nrows_corrected = 5\nrows_uncorrected = 6\nrows_pending = 1\nrows_failed = 1\nbanks = [600, 30, 8, 1, 1]\n\
+         ecc_dram_volatile_uncorrected = 4294967299\nsram_threshold_exceeded = 1\nfabric_state = 2\nfabric_status = 999\n\
+         fabric_health = 0x59a\ntemperature_memory = 41\nrecovery_action = 4\ntemperature_margin = -3\n\
+         clocks_held_by = 0x10000000048\nprocesses = [[7311, 81000000000], [7312, 1]]\n",
+    );
+    let files: Vec<String> =
+        eight.scenario.iter().chain([&odd]).map(|file| file.display().to_string()).collect();
+    let output = std::process::Command::new("python3")
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/nvml.py"))
+        .env("PYTHONPATH", bindings)
+        .env("LD_LIBRARY_PATH", library.path().parent().expect("it lies in a directory"))
+        .env("PLIMSOLL_FAKE_NVML", files.join(":"))
+        .output()
+        .expect("python3 starts");
+    let told: serde_json::Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", err(&output)));
+    let wanted = serde_json::json!({
+        "driver": "570.133.20",
+        "gpus": 8,
+        "name": "NVIDIA H100 80GB HBM3",
+        "serial": "1653123010003",
+        "pci": "00000000:86:00.0",
+        "rows": [5, 6, 1, 1],
+        "banks": [600, 30, 8, 1, 1],
+        "uncorrected": 4_294_967_299_u64,
+        "sram_threshold": 1,
+        "fabric": [2, 999, 0x59a],
+        "fields": [[0, 41], [0, 4]],
+        "margin": -3,
+        "held_by": 0x100_0000_0048_u64,
+        "processes": [[7311, 81_000_000_000_u64], [7312, 1]],
+    });
+    assert_eq!(told, wanted);
+}
+
 #[test]
 fn a_policy_that_makes_no_sense_is_refused_with_the_place_and_the_way_out() {
     for (text, told) in [
