@@ -75,12 +75,11 @@ impl GpuFaults {
             let Some(line) = gpu_line(&event.text) else { continue };
             let who = line.process.map(|(pid, name)| {
                 let owner = owners.iter().find(|owner| owner.pid == pid);
+                let user = owner.and_then(|owner| owner.user);
+                let user = user.map_or_else(String::new, |user| format!(" of user {user}"));
                 match owner.and_then(|owner| owner.job.as_deref()) {
-                    Some(job) => format!("job {job}"),
-                    None => match owner.and_then(|owner| owner.user) {
-                        Some(user) => format!("{name} (pid {pid}, user {user})"),
-                        None => format!("{name} (pid {pid})"),
-                    },
+                    Some(job) => format!("job {job}{user}"),
+                    None => format!("{name} (pid {pid}){user}"),
                 }
             });
             let same = |fault: &&mut GpuFault| {
