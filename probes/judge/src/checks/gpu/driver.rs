@@ -147,14 +147,13 @@ fn works(context: &GpuContext<'_>) -> Verdicted {
         );
         return Ok(draft.fail(format!("the library is of driver {version}")));
     }
+    // The library and the kernel's module, which are separate files, agree.
+    draft.need("kernel module", &now.module_version, Clone::clone)?;
     if let Some(wanted) = &context.config.gpu.driver_min {
         draft.expect(format!("{wanted} or newer"), context.config.origin());
         if Version::parse(version).is_none_or(|version| version < *wanted) {
             return Ok(draft.fail(version.clone()).advise(Action::Diagnose, "install a newer driver"));
         }
-    } else {
-        // The library and the kernel's module, which are separate files, agree.
-        draft.need("kernel module", &now.module_version, Clone::clone)?;
     }
     Ok(draft.pass(version.clone()))
 }
@@ -234,7 +233,9 @@ fn count(context: &GpuContext<'_>) -> Verdicted {
         these.iter().filter(|one| !those.contains(one)).map(ToString::to_string).collect()
     };
     let missing = bus.as_ref().map(|bus| absent_from(bus, &told)).filter(|_| all_told).unwrap_or_default();
-    let gone = bus.as_ref().map(|bus| absent_from(&told, bus)).unwrap_or_default();
+    let everything: Option<Vec<&PciAddress>> =
+        now.bus.ok().map(|bus| bus.iter().map(|gpu| &gpu.address).collect());
+    let gone = everything.map(|everything| absent_from(&told, &everything)).unwrap_or_default();
     if !missing.is_empty() && (configured.is_none() || has < wanted) {
         is = format!("{is}; the driver does not have {}", missing.join(", "));
     }
